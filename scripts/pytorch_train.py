@@ -15,7 +15,7 @@ usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps
   --out      also writes the table there
 
 Needs a GPU, PyTorch 2.11 and torchvision. Each library trains in processes of its own, in turn, twice and more. The
-data are random images of ten classes. NVIDIA's engines give the same bits each time, so its further runs' images differ
+data are random images of ten classes. NVIDIA's engines give the same bits each time, so its further runs' images (gpt2: embeddings) differ
 by one rounding to half precision (a factor of 1 +- 2^-11), and from the third on it is held to deterministic algorithms:
 how far its runs are apart says how far other sums may lead.
 A training passes where the first loss agrees to 2^-8, and all losses of libgpudnn's run are as close to NVIDIA's as
@@ -26,6 +26,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -45,14 +46,69 @@ MODELS = {
     "densenet121": ("densenet121", (3, 224, 224)),
     "deeplabv3_resnet50": ("segmentation.deeplabv3_resnet50", (3, 160, 160)),
     "r3d_18": ("video.r3d_18", (3, 8, 112, 112)),
+    "vit_b_16": ("vit_b_16", (3, 224, 224)),
+    "gpt2": (None, (512,)),  # words of a text
 }
+WORDS = 4096
 TYPES = ("float32", "float16", "bfloat16")
+
+
+def gpt2(torch):
+    """GPT-2's smallest size, with fewer words."""
+    nn, width, heads, length = torch.nn, 768, 12, MODELS["gpt2"][1][0]
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            q, k, v = (t.unflatten(2, (heads, -1)).transpose(1, 2) for t in self.qkv(self.first(x)).chunk(3, 2))
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).flatten(2))
+            return x + self.mlp(self.second(x))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.places = nn.Embedding(WORDS, width), nn.Embedding(length, width)
+            self.blocks, self.norm = nn.Sequential(*(Block() for _ in range(12))), nn.LayerNorm(width)
+            for embedding in (self.words, self.places):
+                nn.init.normal_(embedding.weight, std=0.02)
+
+        def forward(self, words):
+            x = self.words(words) + self.places.weight
+            return self.norm(self.blocks(x)) @ self.words.weight.T
+
+    return Model()
+
+
+def texts(batch, torch):
+    """Words, and the next ones: a permutation's, one in ten at random."""
+    length = MODELS["gpt2"][1][0]
+    follows = torch.randperm(WORDS, device="cuda")
+    words = [torch.randint(WORDS, (batch,), device="cuda")]
+    for _ in range(length):
+        other = torch.randint(WORDS, (batch,), device="cuda")
+        words.append(torch.where(torch.rand(batch, device="cuda") < 0.1, other, follows[words[-1]]))
+    words = torch.stack(words, 1)
+    return words[:, :-1].contiguous(), words[:, 1:].contiguous()
+
+
+def cudnn_attention(name, dtype, torch):
+    if name not in ("vit_b_16", "gpt2") or dtype == "float32":
+        return contextlib.nullcontext()
+    return torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION)
 
 
 def built(name, torch):
     import torchvision
 
     path, _ = MODELS[name]
+    if path is None:
+        return gpt2(torch)
     make = torchvision.models
     for part in path.split("."):
         make = getattr(make, part)
@@ -73,25 +129,34 @@ def train(name, dtype, steps, batch, rounded, torch):
     model = built(name, torch).cuda().to(memory_format=layout)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     scaler = torch.amp.GradScaler("cuda", enabled=dtype == "float16")
-    labels = torch.arange(batch, device="cuda") % 10
-    if "segmentation" in MODELS[name][0]:
-        labels = labels.view(-1, 1, 1).expand(-1, *MODELS[name][1][1:]).contiguous()
-    images = torch.randn(batch, *MODELS[name][1], device="cuda")
-    images += labels.view(batch, -1)[:, 0].view(-1, *[1] * (images.dim() - 1)) * 0.1
-    if rounded:
-        torch.manual_seed(1 + rounded)
-        images *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, images.shape, device="cuda") - 1)
-    images = images.contiguous(memory_format=layout)
+    if name == "gpt2":
+        images, labels = texts(batch, torch)
+        if rounded:
+            torch.manual_seed(1 + rounded)
+            weight = model.words.weight.data
+            weight *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, weight.shape, device="cuda") - 1)
+    else:
+        labels = torch.arange(batch, device="cuda") % 10
+        if "segmentation" in MODELS[name][0]:
+            labels = labels.view(-1, 1, 1).expand(-1, *MODELS[name][1][1:]).contiguous()
+        images = torch.randn(batch, *MODELS[name][1], device="cuda")
+        images += labels.view(batch, -1)[:, 0].view(-1, *[1] * (images.dim() - 1)) * 0.1
+        if rounded:
+            torch.manual_seed(1 + rounded)
+            images *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, images.shape, device="cuda") - 1)
+        images = images.contiguous(memory_format=layout)
     losses, times = [], []
     for step in range(steps):
         torch.cuda.synchronize()
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", dtype=getattr(torch, dtype), enabled=dtype != "float32"):
-            y = model(images)
-            y = y["out"] if isinstance(y, dict) else y
-            loss = torch.nn.functional.cross_entropy(y.float(), labels)
-        scaler.scale(loss).backward()
+        with cudnn_attention(name, dtype, torch):
+            with torch.autocast("cuda", dtype=getattr(torch, dtype), enabled=dtype != "float32"):
+                y = model(images)
+                y = y["out"] if isinstance(y, dict) else y
+                y, expected = (y.flatten(0, 1), labels.flatten()) if name == "gpt2" else (y, labels)
+                loss = torch.nn.functional.cross_entropy(y.float(), expected)
+            scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
         losses.append(loss.item())

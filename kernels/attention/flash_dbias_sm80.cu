@@ -26,6 +26,10 @@ void launch_flash_dbias_sm80(const FlashDbiasParams& params, CUstream_st* stream
   } else {
     launch_dbias_type<tile::BFloat16>(params, stream);
   }
+  launch_flash_dbias_sums(params, stream);
+}
+
+void launch_flash_dbias_sums(const FlashDbiasParams& params, CUstream_st* stream) {
   if (params.splits == 1) return;
   cuda::launch_kernel(flash_sm80::flash_dbias_sums, {static_cast<unsigned>((params.elements + 255) / 256), 256}, stream,
                       params);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kernels/attention/flash_dbias_sm80.hpp"
+#include "kernels/attention/flash_dbias_walk.cuh"
 #include "kernels/attention/flash_gather_load.cuh"
 #include "kernels/attention/flash_gradient_rows.cuh"
 #include "kernels/attention/flash_mma_sm80.cuh"
@@ -42,64 +43,8 @@ struct DbiasShared {
   int columns[kDbiasItems];
 };
 
-struct DbiasTile {
-  int batch, head, row_tile, column_tile, split;
-};
-
-// Walks over what a tile of dBias stands for: batches, heads, tiles of rows and of columns, columns fastest. Items of
-// which no row sees a column are left out.
-class DbiasWalk {
- public:
-  __device__ __forceinline__ DbiasWalk(const FlashDbiasParams& params, const DbiasTile& its) : p(params), tile(its) {
-    const std::int64_t count = std::int64_t{p.visits[0]} * p.visits[1] * p.visits[2] * p.visits[3];
-    std::int64_t first = count * tile.split / p.splits;
-    left_ = count * (tile.split + 1) / p.splits - first;
-    column_ = static_cast<int>(first % p.visits[3]);
-    first /= p.visits[3];
-    row_ = static_cast<int>(first % p.visits[2]);
-    first /= p.visits[2];
-    head_ = static_cast<int>(first % p.visits[1]);
-    batch_ = static_cast<int>(first / p.visits[1]);
-    find();
-  }
-  [[nodiscard]] __device__ __forceinline__ bool is_done() const { return left_ <= 0; }
-  __device__ __forceinline__ void next() {
-    step();
-    find();
-  }
-  [[nodiscard]] __device__ __forceinline__ int batch() const { return batch_ + tile.batch; }
-  [[nodiscard]] __device__ __forceinline__ int head() const { return head_ + tile.head; }
-  [[nodiscard]] __device__ __forceinline__ int row() const { return (row_ + tile.row_tile) * kFlashDbiasRows; }
-  [[nodiscard]] __device__ __forceinline__ int column() const {
-    return (column_ + tile.column_tile) * kFlashDbiasColumns;
-  }
-
- private:
-  __device__ __forceinline__ void step() {
-    --left_;
-    if (++column_ < p.visits[3]) return;
-    column_ = 0;
-    if (++row_ < p.visits[2]) return;
-    row_ = 0;
-    if (++head_ < p.visits[1]) return;
-    head_ = 0;
-    ++batch_;
-  }
-  __device__ __forceinline__ void find() {
-    const FlashMask& mask = p.base.mask;
-    for (; left_ > 0; step()) {
-      const Sequence s = sequence_of(mask, batch());
-      const int last = min(row() + kFlashDbiasRows, s.length_q) - 1;
-      if (last < row()) continue;
-      if (first_column(mask, s, row()) < column() + kFlashDbiasColumns && end_column(mask, s, last) > column()) return;
-    }
-  }
-
-  const FlashDbiasParams& p;
-  const DbiasTile& tile;
-  std::int64_t left_;
-  int batch_, head_, row_, column_;
-};
+using flash::DbiasTile;
+using DbiasWalk = flash::DbiasWalk<kFlashDbiasRows, kFlashDbiasColumns>;
 
 template <class T>
 class Dbias {
@@ -269,17 +214,7 @@ class Dbias {
 template <class T>
 __global__ void __launch_bounds__(kDbiasThreads, 3) flash_dbias_sm80(const __grid_constant__ FlashDbiasParams p) {
   auto& shared = *aligned_shared<DbiasShared>();
-  const AttentionParams& a = p.base.problem;
-  DbiasTile tile;
-  int number = static_cast<int>(blockIdx.x);
-  tile.split = number % p.splits;
-  number /= p.splits;
-  tile.column_tile = number % p.column_tiles;
-  number /= p.column_tiles;
-  tile.row_tile = number % p.row_tiles;
-  number /= p.row_tiles;
-  tile.head = number % static_cast<int>(a.dbias_dims[1]);
-  tile.batch = number / static_cast<int>(a.dbias_dims[1]);
+  const DbiasTile tile = flash::dbias_tile(p, static_cast<int>(blockIdx.x));
   Dbias<T>(p, tile, shared).run();
 }
 

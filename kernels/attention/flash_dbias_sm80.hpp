@@ -21,6 +21,8 @@ struct FlashDbiasParams {
   float* partial = nullptr;   // {splits, elements}, where there are splits
 };
 
+// With the sums of the splits.
 void launch_flash_dbias_sm80(const FlashDbiasParams& params, CUstream_st* stream);
+void launch_flash_dbias_sums(const FlashDbiasParams& params, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -35,7 +35,9 @@ struct FlashFloat8TurnParams {
   std::int32_t padded = 0;  // a multiple of kFlashFloat8Keys
   std::int32_t heads = 0;
   std::int32_t batch_heads = 0;
-  std::int32_t dim = 0;  // a multiple of 16 up to 256
+  std::int32_t dim = 0;      // a multiple of 16 up to 256
+  bool is_straight = false;  // elements in their order; else so that a thread of forward has four neighbours
+  bool is_paired = false;    // of 16 keys, 8 apart are neighbours; else as a thread holds them
   // What the next kernel adds to starts at 0.
   std::int32_t* next_tile = nullptr;
   AttentionFloat8 numbers;
@@ -74,6 +76,7 @@ struct FlashFloat8DeltaParams {
 struct FlashFloat8NarrowParams {
   FlashFloat8Copy tensors[3];
   std::int64_t chunks[3] = {};
+  bool has_factors = false;  // P and dS had their scales
   AttentionFloat8 numbers;
 };
 

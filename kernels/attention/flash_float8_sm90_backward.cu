@@ -1,4 +1,5 @@
-// What attention backward in 8-bit floats on Hopper adds to flash_fused_backward_sm90, which runs on copies in bf16.
+// What attention backward in 8-bit floats on Hopper adds to flash_fused_backward_sm90: copies of its operands in bf16,
+// where that does not multiply the bytes themselves; lse and delta; the results from their copies.
 //
 // bf16 holds every number of e4m3 and e5m2, so the scores are those of the 8-bit operands; p and dS are rounded to bf16
 // in place of 8 bits, and the scales before their rounding need no memory: they are factors of the results. Copies are
@@ -146,10 +147,10 @@ __global__ void __launch_bounds__(kThreads)
   const AttentionFloat8& n = p.numbers;
   const int which = static_cast<int>(blockIdx.y);
   const FlashFloat8Copy& tensor = p.tensors[which];
-  const float of_scores = product_of(n.dp) * number_or_one(n.scale_ds);
+  const float of_scores = p.has_factors ? 1.0F : product_of(n.dp) * number_or_one(n.scale_ds);
   const float factor = which == 0   ? of_scores * product_of(n.dq)
                        : which == 1 ? of_scores * product_of(n.dk)
-                                    : number_or_one(n.scale_s) * product_of(n.dv);
+                                    : (p.has_factors ? 1.0F : number_or_one(n.scale_s)) * product_of(n.dv);
   const float scale = number_or_one(which == 0 ? n.scale_dq : which == 1 ? n.scale_dk : n.scale_dv);
   float* const amax = which == 0 ? n.amax_dq : which == 1 ? n.amax_dk : n.amax_dv;
   std::uint32_t most = 0;

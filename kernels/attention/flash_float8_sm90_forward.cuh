@@ -118,17 +118,10 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
   }
 }
 
-// Four neighbours of a row, the first one low.
-__device__ __forceinline__ std::uint32_t pack_bytes(float a, float b, float c, float d) {
-  const std::uint32_t low = ptx::cvt_rn_satfinite_e4m3x2_f32(b, a);
-  const std::uint32_t high = ptx::cvt_rn_satfinite_e4m3x2_f32(d, c);
-  return low | high << 16;
-}
-
 __device__ __forceinline__ void store_four(tile::AnyType type, unsigned char* row, int column, const float (&x)[4]) {
   switch (type) {
     case tile::AnyType::e4m3:
-      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes(x[0], x[1], x[2], x[3]);
+      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes<tile::Float8E4M3>(x[0], x[1], x[2], x[3]);
       break;
     case tile::AnyType::e5m2:
       *reinterpret_cast<std::uint32_t*>(row + column) = std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[1], x[0])} |
@@ -289,7 +282,7 @@ class Float8Consumer {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float* const four = s + 16 * k + 8 * (e / 2) + 2 * (e % 2);
-        weights[k][e] = pack_bytes(four[0], four[1], four[4], four[5]);
+        weights[k][e] = pack_bytes<tile::Float8E4M3>(four[0], four[1], four[4], four[5]);
       }
     }
   }

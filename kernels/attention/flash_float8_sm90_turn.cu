@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const std::uint32_t* const from = words + 16 * group * pitch + quad;
-      const std::uint32_t a = from[2 * w * pitch], b = from[(2 * w + 1) * pitch];
-      const std::uint32_t c = from[(2 * w + 8) * pitch], d = from[(2 * w + 9) * pitch];
+      const std::uint32_t a = from[2 * w * pitch], b = from[(2 * w + (p.is_paired ? 8 : 1)) * pitch];
+      const std::uint32_t c = from[(2 * w + (p.is_paired ? 1 : 8)) * pitch], d = from[(2 * w + 9) * pitch];
       const std::uint32_t ab_low = __byte_perm(a, b, 0x5140), ab_high = __byte_perm(a, b, 0x7362);
       const std::uint32_t cd_low = __byte_perm(c, d, 0x5140), cd_high = __byte_perm(c, d, 0x7362);
       rows[0][w] = __byte_perm(ab_low, cd_low, 0x5410);
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_
     }
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int row = quad / 4 * 16 + e / 2 * 8 + quad % 4 * 2 + e % 2;
+      const int row = p.is_straight ? 4 * quad + e : quad / 4 * 16 + e / 2 * 8 + quad % 4 * 2 + e % 2;
       *reinterpret_cast<uint4*>(out + static_cast<std::int64_t>(row) * p.padded + first + 16 * group) =
           make_uint4(rows[e][0], rows[e][1], rows[e][2], rows[e][3]);
     }

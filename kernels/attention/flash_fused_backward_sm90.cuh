@@ -29,6 +29,10 @@
 // by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
 // there by TMA.
 //
+// In 8-bit floats (`turned`) tiles of q, k and dO come twice, as they are and turned (rows of 64 queries or 128 keys),
+// as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
+// rounded after their scales.
+//
 // Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
 // cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
 //
@@ -150,14 +154,32 @@ class FusedConsumer {
       *reinterpret_cast<uint4*>(a + offset) = uint4{};
       *reinterpret_cast<uint4*>(b + offset) = uint4{};
     }
+    cleared();
+  }
+  __device__ __forceinline__ void cleared() const {
     ptx::fence_proxy_async();
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+  }
+  // The same of tiles of bytes, whose rows are whole rows of a panel.
+  template <int kTileRows>
+  __device__ __forceinline__ void clear_bytes(unsigned char* a, unsigned char* b, int rows) {
+    constexpr int kChunks = kPanelBytes / 16;
+#pragma unroll 1
+    for (int i = opaque(consumer() % kWarpgroup) + rows * kChunks; i < kTileRows * kChunks; i += kWarpgroup) {
+      reinterpret_cast<uint4*>(a)[i] = uint4{};
+      reinterpret_cast<uint4*>(b)[i] = uint4{};
+    }
   }
   __device__ __forceinline__ void clear_keys() {
     const int rows = tile->sequence.length_kv - tile->row;
     // Beyond a tensor's rows are zeros, beyond a ragged sequence another one's.
     if (rows < C::kRows && (p.is_ragged || tile->sequence.length_kv != p.mask.length_kv)) {
-      clear<C::kRows>(shared.k, shared.v, rows);
+      if constexpr (C::kTurns) {
+        clear_bytes<C::kRows>(shared.k, shared.v, rows);
+        cleared();
+      } else {
+        clear<C::kRows>(shared.k, shared.v, rows);
+      }
     }
   }
   // Waits for the query tile's q.
@@ -166,7 +188,13 @@ class FusedConsumer {
     const int rows = tile->sequence.length_q - j * C::kStream;
     if (rows >= C::kStream || (!p.is_ragged && tile->sequence.length_q == p.mask.length_q)) return;
     tile::wait(&shared.d_o_full[turn.stage], turn.parity);
-    clear<C::kStream>(shared.q[q_turn.stage], shared.d_o[turn.stage], rows);
+    if constexpr (C::kTurns) {
+      // What is turned has zeros there.
+      clear_bytes<C::kStream>(shared.q[q_turn.stage], shared.d_o[turn.stage], rows);
+      cleared();
+    } else {
+      clear<C::kStream>(shared.q[q_turn.stage], shared.d_o[turn.stage], rows);
+    }
   }
 
   // d = a b^T, a of this warpgroup's keys.
@@ -183,34 +211,74 @@ class FusedConsumer {
     }
     ptx::wgmma_commit_group();
   }
-  // out += weights b.
-  __device__ __forceinline__ void issue_sum(float (&out)[C::kDim / 2],
-                                            const std::uint32_t (&weights)[C::kStream / 16][4],
-                                            const unsigned char* b) {
-    const std::uint64_t b_base = tile::operand_descriptor<128>(b, C::kStream * kPanelBytes);
-    ptx::pin(out);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < C::kStream / 16; ++k) {
-      ptx::wgmma_rs<T, T, C::kDim, ptx::Major::mn>(out, weights[k], mn_major_step(b_base, k), 1);
-    }
-    ptx::wgmma_commit_group();
-  }
-  // This warpgroup's part of dq^T = k^T dS.
-  __device__ __forceinline__ void issue_dq(float (&d)[C::kDqColumns / 2], const unsigned char* ds) {
-    const int warpgroup = opaque(place.warpgroup);
-    const unsigned char* const a = shared.k + (C::kDividesRows ? warpgroup * C::kRows * kPanelBytes : 0);
-    const unsigned char* const b = ds + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns * kPanelBytes);
-    const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
+  // The same of operands in bytes.
+  template <class B>
+  __device__ __forceinline__ void issue_byte_product(float (&d)[C::kStream / 2], const unsigned char* a,
+                                                     const unsigned char* b) {
+    const std::uint64_t a_base = tile::operand_descriptor<128>(a + opaque(place.warpgroup) * 64 * kPanelBytes, 0);
     const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
     ptx::pin(d);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < C::kRows / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kDqColumns, ptx::Major::mn>(d, mn_major_step(a_base, k),
-                                                         k_major_step<C::kStream>(b_base, k), k == 0 ? 0 : 1);
+    for (int k = 0; k < C::kDim / 32; ++k) {
+      ptx::wgmma_ss<typename C::Byte, B, C::kStream>(d, a_base + 2 * k, b_base + 2 * k, k == 0 ? 0 : 1);
     }
     ptx::wgmma_commit_group();
+  }
+  // out += weights b, of types A and B where they are bytes.
+  template <class A, class B>
+  __device__ __forceinline__ void issue_sum(float (&out)[C::kDim / 2],
+                                            const std::uint32_t (&weights)[C::kStream / C::kStepRows][4],
+                                            const unsigned char* b) {
+    if constexpr (C::kTurns) {
+      const std::uint64_t turned = tile::operand_descriptor<64>(b + C::kStreamBytes / 2, 0);
+      ptx::pin(out);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < C::kStream / 32; ++k) {
+        ptx::wgmma_rs<A, B, C::kDim>(out, weights[k], turned + 2 * k, 1);
+      }
+      ptx::wgmma_commit_group();
+    } else {
+      const std::uint64_t b_base = tile::operand_descriptor<128>(b, C::kStream * kPanelBytes);
+      ptx::pin(out);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < C::kStream / 16; ++k) {
+        ptx::wgmma_rs<T, T, C::kDim, ptx::Major::mn>(out, weights[k], mn_major_step(b_base, k), 1);
+      }
+      ptx::wgmma_commit_group();
+    }
+  }
+  // This warpgroup's part of dq^T = k^T dS.
+  __device__ __forceinline__ void issue_dq(float (&d)[C::kDqColumns / 2], const unsigned char* ds) {
+    const int warpgroup = opaque(place.warpgroup);
+    if constexpr (C::kTurns) {
+      const std::uint64_t turned =
+          tile::operand_descriptor<128>(shared.k + C::kHeldBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
+      const std::uint64_t of_ds = tile::operand_descriptor<128>(ds, 0);
+      ptx::pin(d);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < C::kRows / 32; ++k) {
+        ptx::wgmma_ss<typename C::Byte, typename C::GradientByte, C::kDqColumns>(d, turned + 2 * k, of_ds + 2 * k,
+                                                                                 k == 0 ? 0 : 1);
+      }
+      ptx::wgmma_commit_group();
+    } else {
+      const unsigned char* const a = shared.k + (C::kDividesRows ? warpgroup * C::kRows * kPanelBytes : 0);
+      const unsigned char* const b = ds + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns * kPanelBytes);
+      const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
+      const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
+      ptx::pin(d);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < C::kRows / 16; ++k) {
+        ptx::wgmma_ss<T, T, C::kDqColumns, ptx::Major::mn>(d, mn_major_step(a_base, k),
+                                                           k_major_step<C::kStream>(b_base, k), k == 0 ? 0 : 1);
+      }
+      ptx::wgmma_commit_group();
+    }
   }
 
   // Whether a bound or a length cuts the tile of scores. Keys beyond the length are hidden too: their P would be
@@ -309,14 +377,62 @@ class FusedConsumer {
       ptx::pin(ds_weights[i]);
     }
   }
+  // The same in 8 bits, scaled: a word has four queries of a key.
+  __device__ __forceinline__ void score_gradient_bytes(int stage, const float (&s)[C::kStream / 2],
+                                                       const float (&dp)[C::kStream / 2]) {
+    const float factor = tile->ds_factor;
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+      float ds[8];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 delta = *reinterpret_cast<const float2*>(&shared.delta[stage][16 * i + 8 * half + place.column()]);
+        const int at = 8 * i + 4 * half;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const float value = s[at + e] * (dp[at + e] - (e % 2 == 0 ? delta.x : delta.y));
+          amax_ds = fmaxf(amax_ds, fabsf(value));
+          ds[4 * half + e] = value * factor;
+        }
+      }
+      std::uint32_t(&words)[4] = ds_weights[i / 2];
+      words[i % 2 * 2] = pack_bytes<typename C::GradientByte>(ds[0], ds[1], ds[4], ds[5]);
+      words[i % 2 * 2 + 1] = pack_bytes<typename C::GradientByte>(ds[2], ds[3], ds[6], ds[7]);
+      if (i % 2 == 1) ptx::pin(words);
+    }
+  }
+  // P in 8 bits, in the same order.
+  __device__ __forceinline__ void probability_bytes(const float (&s)[C::kStream / 2]) {
+    const float factor = tile->p_factor;
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+      const float* const its = s + 8 * i;
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        weights[i / 2][i % 2 * 2 + row] = pack_bytes<typename C::Byte>(
+            its[2 * row] * factor, its[2 * row + 1] * factor, its[4 + 2 * row] * factor, its[5 + 2 * row] * factor);
+      }
+    }
+  }
 
   // dS^T of this warpgroup's keys into rows of queries.
   __device__ __forceinline__ void store_ds(unsigned char* ds) {
     const std::uint32_t base = ptx::shared_address(ds);
+    if constexpr (C::kTurns) {
+      // Keys r and r + 8 of a warp's 16 are neighbours, as in the turned k.
 #pragma unroll
-    for (int i = 0; i < C::kStream / 16; ++i) {
-      ptx::stmatrix_x4_trans(base + block_row(i), ds_weights[i][0], ds_weights[i][1], ds_weights[i][2],
-                             ds_weights[i][3]);
+      for (int i = 0; i < C::kStream / 32; ++i) {
+        const std::uint32_t(&its)[4] = ds_weights[i];
+        const std::uint32_t at = swizzled_chunk<C::kStream>(32 * i + place.lane, 4 * place.warpgroup + place.warp);
+        ptx::stmatrix_x4_trans(base + at, __byte_perm(its[0], its[1], 0x5140), __byte_perm(its[0], its[1], 0x7362),
+                               __byte_perm(its[2], its[3], 0x5140), __byte_perm(its[2], its[3], 0x7362));
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < C::kStream / 16; ++i) {
+        ptx::stmatrix_x4_trans(base + block_row(i), ds_weights[i][0], ds_weights[i][1], ds_weights[i][2],
+                               ds_weights[i][3]);
+      }
     }
   }
   // The same part of dBias, from there. What the tile before left has been read when the next one is written over it.
@@ -358,7 +474,11 @@ class FusedConsumer {
     float dq[C::kDqColumns / 2];
     const int stage = turn.stage;
     enter(j);
-    issue_product(s, shared.k, shared.q[q_turn.stage]);
+    if constexpr (C::kTurns) {
+      issue_byte_product<typename C::Byte>(s, shared.k, shared.q[q_turn.stage]);
+    } else {
+      issue_product(s, shared.k, shared.q[q_turn.stage]);
+    }
     const bool has_dq = i >= 2 - place.warpgroup;
     if (has_dq) meet(2 - place.warpgroup);
     issue_dq(dq, shared.ds[stage ^ place.warpgroup]);
@@ -374,19 +494,31 @@ class FusedConsumer {
       plain_probabilities(q_turn.stage, s);
     }
     if (is_cut(j)) hide(j, s);
-    to_operand<T, C::kStream>(s, weights);
+    if constexpr (C::kTurns) {
+      probability_bytes(s);
+    } else {
+      to_operand<T, C::kStream>(s, weights);
+    }
     if (i == 0 && place.warpgroup == 0) ptx::barrier_arrive(kFusedStarts, C::kConsumers * kWarpgroup);
     tile::wait(&shared.d_o_full[stage], turn.parity);
-    issue_sum(dv, weights, shared.d_o[stage]);
+    issue_sum<typename C::Byte, typename C::GradientByte>(dv, weights, shared.d_o[stage]);
     ptx::wgmma_wait_group<1>();
     ptx::pin(dq);
     if (has_dq) store_dq(dq, stage ^ place.warpgroup);
-    issue_product(dp, shared.v, shared.d_o[stage]);
+    if constexpr (C::kTurns) {
+      issue_byte_product<typename C::GradientByte>(dp, shared.v, shared.d_o[stage]);
+    } else {
+      issue_product(dp, shared.v, shared.d_o[stage]);
+    }
     ptx::wgmma_wait_group<0>();
     ptx::pin(dp);
     ptx::pin(weights);
-    score_gradients(stage, s, dp);
-    issue_sum(dk, ds_weights, shared.q[q_turn.stage]);
+    if constexpr (C::kTurns) {
+      score_gradient_bytes(stage, s, dp);
+    } else {
+      score_gradients(stage, s, dp);
+    }
+    issue_sum<typename C::GradientByte, typename C::Byte>(dk, ds_weights, shared.q[q_turn.stage]);
     tile::wait(&shared.ds_read[place.warpgroup ^ 1][stage], turn.parity ^ 1);
     store_ds(shared.ds[stage]);
     ptx::fence_proxy_async();
@@ -456,7 +588,7 @@ class FusedConsumer {
     // The last tile of dq has left.
     tile::wait(&shared.dq_empty, dq_parity ^ 1);
     if (p.writes_dk) {
-      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq), p.scale, dk);
+      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq), p.result_scale, dk);
     }
   }
 
@@ -472,8 +604,8 @@ class FusedConsumer {
   [[maybe_unused]] float amax_ds = 0.0F;
   float dk[C::kDim / 2];
   float dv[C::kDim / 2];
-  std::uint32_t weights[C::kStream / 16][4] = {};
-  std::uint32_t ds_weights[C::kStream / 16][4] = {};
+  std::uint32_t weights[C::kStream / C::kStepRows][4] = {};
+  std::uint32_t ds_weights[C::kStream / C::kStepRows][4] = {};
 };
 
 template <class C>

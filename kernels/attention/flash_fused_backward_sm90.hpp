@@ -42,6 +42,13 @@ struct FlashFusedBackwardParams {
   // Of 8-bit floats in copies of 16 bits, which take bf16 and no bias: factors of the scores and of dP, and the
   // greatest magnitude of dS with them.
   bool is_scaled = false;
+  // With dim 128, all products of e4m3, or e5m2 in dO and dS: v is a map of bytes, q, k and d_o are maps of turned
+  // copies beside those of bytes. P and dS are rounded after these numbers.
+  bool is_turned = false;
+  bool gradients_are_e5m2 = false;
+  tile::TensorMap q_bytes, k_bytes, d_o_bytes;
+  const float* scale_p = nullptr;
+  const float* scale_ds = nullptr;
   const float* score_factors[2] = {};
   const float* dp_factors[2] = {};
   float* amax_ds = nullptr;
@@ -63,6 +70,7 @@ struct FlashFusedBackwardParams {
   bool writes_dv = false;
   float scale_log2 = 0;
   float scale = 0;
+  float result_scale = 0;  // of dq and dk: the scale, unless dS has it
 };
 
 // dq in 16 bits from its tiles.

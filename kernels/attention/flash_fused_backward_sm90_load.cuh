@@ -12,13 +12,20 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-enum class FusedKind { plain, biased, scaled };
+// scaled: copies of 8-bit floats in 16 bits; turned: all products are of 8-bit floats, P and dS among them;
+// wide_turned: the same with dO and dS in e5m2.
+enum class FusedKind { plain, biased, scaled, turned, wide_turned };
 template <class T, int kDim_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
   static constexpr bool kHasBias = kKind == FusedKind::biased;
-  static constexpr bool kIsScaled = kKind == FusedKind::scaled;
+  static constexpr bool kTurns = kKind == FusedKind::turned || kKind == FusedKind::wide_turned;
+  // Of 8-bit floats: what q, k, v and P are, and dO and dS.
+  using Byte = tile::Float8E4M3;
+  using GradientByte = std::conditional_t<kKind == FusedKind::wide_turned, tile::Float8E5M2, tile::Float8E4M3>;
+  static constexpr bool kIsScaled = kKind == FusedKind::scaled || kTurns;
+  static constexpr int kStepRows = kTurns ? 32 : 16;  // of a product's summed dimension
   static constexpr int kRows = kFlashFusedRows;
   static constexpr int kStream = flash_fused_stream(kDim);
   static constexpr int kConsumers = 2;
@@ -32,6 +39,7 @@ struct FusedConfig {
   static constexpr bool kDividesRows = kDim == 128;
   static constexpr int kDqColumns = kDividesRows ? kStream : kStream / 2;
   static constexpr int kDqFloats = kStream * kDim;
+  static_assert(!kTurns || kDim == kPanelBytes, "a row of bytes is a row of one panel");
   static_assert(kRows == 64 * kConsumers && kDim == (kDividesRows ? 128 : 64), "two warpgroups share a tile");
 };
 
@@ -50,6 +58,7 @@ struct FusedTile {
   MapRows q, k, v, d_o, dk, dv;
   bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
   float scale_log2;
+  float p_factor, ds_factor;  // of what is rounded to 8 bits
 };
 
 template <class C>
@@ -107,6 +116,10 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   tile.by_elements = false;
   tile.scale_log2 = p.scale_log2;
   if constexpr (C::kIsScaled) tile.scale_log2 *= fused_factor(p.score_factors);
+  if constexpr (C::kTurns) {
+    tile.p_factor = p.scale_p == nullptr ? 1.0F : *p.scale_p;
+    tile.ds_factor = p.scale * fused_factor(p.dp_factors) * (p.scale_ds == nullptr ? 1.0F : *p.scale_ds);
+  }
   const auto rows_of = [&](const AttentionTensor& tensor) {
     if (tensor.offset_bits == 0) return MapRows{tile.batch, 0};
     const std::int64_t start = ragged_start(tensor, tile.batch);
@@ -150,7 +163,13 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
   const tile::TensorMap* const k_map = p.is_ragged ? &p.bounded->k : &p.k;
   const tile::TensorMap* const v_map = p.is_ragged ? &p.bounded->v : &p.v;
   const int length_kv = tile.sequence.length_kv;
-  if (tile.by_elements) {
+  if constexpr (C::kTurns) {
+    constexpr int kHalf = C::kHeldBytes / 2;
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full, 3 * kHalf);
+    ptx::tma_tile_5d(shared.k, &p.k_bytes, &shared.held_full, 0, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.v, v_map, &shared.held_full, 0, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.k + kHalf, &p.k, &shared.held_full, tile.row, 0, tile.head, tile.batch, 0);
+  } else if (tile.by_elements) {
     copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k);
     copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v);
     ptx::mbarrier_arrive(&shared.held_full);
@@ -171,10 +190,16 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
     for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
       const int stage = turn.stage;
       const int row = j * C::kStream;
+      const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
       if (tile.by_elements) {
         copy_elements<C, C::kStream>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk, shared.q[stage]);
         ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStream * 4);
+      } else if constexpr (C::kTurns) {
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+        ptx::tma_tile_5d(shared.q[stage], &p.q_bytes, &shared.q_full[stage], 0, row, head, tile.batch, 0);
+        ptx::tma_tile_5d(shared.q[stage] + C::kStreamBytes / 2, q_map, &shared.q_full[stage], row, 0, head, tile.batch,
+                         0);
       } else {
         ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll
@@ -183,7 +208,6 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
                            panel * kPanelColumns, tile.q.first + row, head, tile.q.batch, 0);
         }
       }
-      const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       ptx::bulk_copy(shared.lse[stage], p.lse + rows, C::kStream * 4, &shared.q_full[stage]);
       turn.next();
     }
@@ -225,6 +249,11 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
         if (tile.by_elements) {
           copy_elements<C, C::kStream>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v, shared.d_o[stage]);
           ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStream * 4);
+        } else if constexpr (C::kTurns) {
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
+          ptx::tma_tile_5d(shared.d_o[stage] + C::kStreamBytes / 2, map, &shared.d_o_full[stage], row, 0, head,
+                           tile.batch, 0);
+          ptx::tma_tile_5d(shared.d_o[stage], &p.d_o_bytes, &shared.d_o_full[stage], 0, row, head, tile.batch, 0);
         } else {
           ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
 #pragma unroll

@@ -5,6 +5,7 @@
 #include "kernels/attention/flash_sm90.hpp"
 #include "kernels/attention/flash_tile.cuh"
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/cvt_f8.cuh"
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/tma.cuh"
@@ -27,6 +28,20 @@ __device__ __forceinline__ std::uint64_t k_major_step(std::uint64_t base, int k)
 // Of an MN-major operand: rows are k, panels 64 elements of n each.
 __device__ __forceinline__ std::uint64_t mn_major_step(std::uint64_t base, int k) {
   return base + static_cast<std::uint64_t>(k * (16 * kPanelBytes / 16));
+}
+
+// Four numbers as 8-bit floats, the first one in the lowest byte.
+template <class T>
+__device__ __forceinline__ std::uint32_t pack_bytes(float a, float b, float c, float d) {
+  if constexpr (std::is_same_v<T, tile::Float8E5M2>) {
+    const std::uint32_t low = ptx::cvt_rn_satfinite_e5m2x2_f32(b, a);
+    const std::uint32_t high = ptx::cvt_rn_satfinite_e5m2x2_f32(d, c);
+    return low | high << 16;
+  } else {
+    const std::uint32_t low = ptx::cvt_rn_satfinite_e4m3x2_f32(b, a);
+    const std::uint32_t high = ptx::cvt_rn_satfinite_e4m3x2_f32(d, c);
+    return low | high << 16;
+  }
 }
 
 // Where this thread's elements of an accumulator are: rows `row` and row + 8, columns 8 j + `column` and the next.

@@ -41,6 +41,15 @@ OPTIONS = ["plain", "causal", "bottom_right", "window", "bottom_right window", "
            "padding causal", "padding bottom_right", "padding window", "dropout", "dropout causal", "ragged causal", "band"]
 
 
+def expanded(c, bias, batch):
+    """One bias for all batches as PyTorch hands it on: with a batch dimension of stride 0, which P inherits."""
+    one, heads, rows, columns = bias.shape
+    tensor = c.graph.tensor(dim=[batch, heads, rows, columns], stride=[0, rows * columns, columns, 1],
+                            data_type=cudnn.data_type.HALF)
+    c.arrays[tensor] = np.ascontiguousarray(bias)
+    return tensor
+
+
 class Setting:
     """Inputs of attention, options as the frontend takes them, and what they mean."""
 
@@ -86,7 +95,7 @@ class Setting:
             self.options.update(diagonal_band_left_bound=7, diagonal_band_right_bound=3)
         if "bias" in words:
             self.bias = c.draw(1, self.h, self.sq, self.sk, dtype=dtype)
-            self.options["bias"] = c.input(self.bias)
+            self.options["bias"] = expanded(c, self.bias, self.b) if "expanded" in words else c.input(self.bias)
             self.extra = self.bias.astype(np.float64)
         if "alibi" in words:
             slopes = 2.0 ** (-8.0 / self.h * np.arange(1, self.h + 1))
@@ -165,15 +174,22 @@ def paged(c, causal):
     c.output(o, Attention(q, k, v, 0.25, visible, 0.0).o, np.float16)
 
 
-@cases("sdpa_backward", [o for o in OPTIONS if "ragged" not in o] + ["causal deterministic", "bias dbias"])
+@cases("sdpa_backward", [o for o in OPTIONS if "ragged" not in o] + ["causal deterministic", "bias dbias", "bias expanded", "causal sink"])
 def sdpa_backward(c, kind):
     s, words = Setting(c, kind), kind.split()
     if "dropout" in words:
         s.drop = dropout_mask(s)
     r = s.reference()
+    rest = {}
+    if "sink" in words:
+        sink = c.draw(1, s.h, 1, 1).astype(np.float64)
+        total = np.exp(r.stats) + np.exp(sink)
+        share = np.exp(r.stats) / total
+        r.o, r.p, r.stats = r.o * share, r.p * share, np.log(total)
+        rest.update(sink_token=c.input(sink.astype(np.float32)), dSink_token=c.graph.tensor(
+            dim=[1, s.h, 1, 1], stride=[s.h, 1, 1, 1], data_type=FLOAT))
     d_o = c.draw(*r.o.shape, dtype=np.float16)
     dq, dk, dv, ds = r.backward(d_o)
-    rest = {}
     if "dbias" in words:
         rest["dBias"] = c.graph.tensor(dim=[1, s.h, s.sq, s.sk], stride=[s.h * s.sq * s.sk, s.sq * s.sk, s.sk, 1],
                                        data_type=cudnn.data_type.HALF)
@@ -185,3 +201,6 @@ def sdpa_backward(c, kind):
         c.output(tensor, expected, np.float16, s.order, bound=8e-3)
     if "dbias" in words:
         c.output(rest["dBias"], ds.sum(0, keepdims=True), np.float16, bound=8e-3)
+    if "sink" in words:
+        delta = (d_o.astype(np.float64) * r.o).sum(3, keepdims=True)
+        c.output(rest["dSink_token"], -(np.exp(sink - r.stats) * delta).sum((0, 2), keepdims=True), bound=8e-3)

@@ -7,29 +7,10 @@
 namespace gpudnn::graph {
 namespace {
 
-constexpr std::int64_t kProgramIndex = 110;
-
-// y = -x in place, for a tensor of the problem whose sign the graph turns.
-Status prepare_negation(const Tensor& tensor, const Device& device, WorkRef* work) {
-  const auto graph = std::make_shared<Graph>();
-  graph->tensors = {tensor, tensor};
-  graph->tensors[1].uid = tensor.uid + 1;
-  Node node;
-  node.mode = GPUDNN_POINTWISE_NEG;
-  node.links = {{Port::x, 0}, {Port::y, 1}};
-  graph->nodes = {node};
-  const Engine& engine = *engine_of_index(kProgramIndex);
-  return engine.prepare(engine, graph, device, {}, work);
-}
-
 class AttentionWork final : public Work {
  public:
-  AttentionWork(GraphRef graph, AttentionMatch match, std::size_t bytes, WorkRef negation, WorkRef otherwise)
-      : graph_(std::move(graph)),
-        match_(std::move(match)),
-        bytes_(bytes),
-        negation_(std::move(negation)),
-        otherwise_(std::move(otherwise)) {}
+  AttentionWork(GraphRef graph, AttentionMatch match, std::size_t bytes, WorkRef otherwise)
+      : graph_(std::move(graph)), match_(std::move(match)), bytes_(bytes), otherwise_(std::move(otherwise)) {}
   [[nodiscard]] std::size_t workspace() const noexcept override { return bytes_; }
   [[nodiscard]] Status run(gpudnnHandle_t handle, void* const* data, void* workspace) const override {
     attention::Problem problem = match_.problem;
@@ -42,10 +23,7 @@ class AttentionWork final : public Work {
     attention::Args args = tensors(data);
     random_numbers(data, &args);
     GPUDNN_TRY(attention::validate(problem, args));
-    GPUDNN_TRY(attention::run(handle, problem, args, workspace, bytes_));
-    if (negation_ == nullptr) return GPUDNN_STATUS_SUCCESS;
-    void* const both[] = {args.dsink, args.dsink};
-    return negation_->run(handle, both, nullptr);
+    return attention::run(handle, problem, args, workspace, bytes_);
   }
 
  private:
@@ -118,7 +96,6 @@ class AttentionWork final : public Work {
   GraphRef graph_;
   AttentionMatch match_;
   std::size_t bytes_;
-  WorkRef negation_;   // of dSink
   WorkRef otherwise_;  // where a number by value is not what a composite must have; host backend
 };
 
@@ -142,13 +119,11 @@ Status attention_prepare(const Engine& engine, const GraphRef& graph, const Devi
   std::string why;
   GPUDNN_REQUIRE(match_attention(*graph, &match, &why), GPUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s: %s",
                  engine.name, why.c_str());
-  WorkRef negation, otherwise;
-  if (match.negate_dsink)
-    GPUDNN_TRY(prepare_negation(graph->tensors[static_cast<std::size_t>(match.at.dsink)], device, &negation));
+  WorkRef otherwise;
   if (match.composite && device.backend == GPUDNN_BACKEND_HOST)
     GPUDNN_TRY(interpreter_prepare(engine, graph, device, knobs, &otherwise));
   const std::size_t bytes = attention::workspace_bytes(device, match.problem);
-  *work = std::make_shared<AttentionWork>(graph, std::move(match), bytes, std::move(negation), std::move(otherwise));
+  *work = std::make_shared<AttentionWork>(graph, std::move(match), bytes, std::move(otherwise));
   return GPUDNN_STATUS_SUCCESS;
 }
 

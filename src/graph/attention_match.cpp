@@ -55,6 +55,10 @@ bool finish(const Graph& graph, AttentionMatch* m, std::string* why) {
     if (p.is_paged()) p.length_kv *= p.page_table_k.dims[2];
   }
   p.soft_cap = p.has_soft_cap;  // any positive number does, before the values are known
+  // A bound without numbers is known; of others the widest wants the most workspace.
+  constexpr std::int64_t kWidest = std::int64_t{1} << 40;
+  if (p.has_right != 0) p.right = !m->right.empty() ? kWidest : m->right_strict ? -1 : 0;
+  if (p.has_left != 0) p.left = !m->left.empty() ? kWidest : m->left_inclusive ? 1 : 0;
   if (attention::validate(p) == GPUDNN_STATUS_SUCCESS) return true;
   *why = last_error_text();
   clear_last_error();
@@ -461,11 +465,8 @@ int Composite::untransposed(int place) {
   const Node* node = walk_.maker(place, Op::reshape);
   if (node == nullptr) return -1;
   const TensorGeometry& to = walk_.tensor(place).geometry;
-  const TensorGeometry from = transposed(walk_.tensor(node->at(Port::x)).geometry);
-  for (int i = 0; i < to.rank; ++i)
-    if (from.rank != 4 || to.rank != 4 || to.dims[i] != from.dims[i] ||
-        (to.dims[i] != 1 && to.strides[i] != from.strides[i]))
-      return -1;
+  const TensorGeometry from = transposed(reshaped(walk_.tensor(node->at(Port::x)), walk_.tensor(place)));
+  if (from.rank != 4 || !same_layout(to, from)) return -1;
   walk_.take(node);
   return node->at(Port::x);
 }
@@ -487,7 +488,8 @@ int Composite::result_of(const Node& product) {
   return y;
 }
 
-// exp(sink - stats) * delta, summed over batch and rows.
+// exp(sink - stats) * delta, summed over batch and rows. Clients leave the minus sign of the gradient out, and NVIDIA's
+// library gives the gradient for it; so do the engines of attention.
 bool Composite::take_dsink(int delta) {
   for (const Node& node : walk_.graph().nodes) {
     if (node.op != Op::reduction || node.mode != GPUDNN_REDUCE_TENSOR_ADD) continue;
@@ -512,7 +514,6 @@ bool Composite::take_dsink(int delta) {
     m_.at.sink = sink;
     m_.at.dsink = y;
     m_.problem.has_sink = m_.problem.has_dsink = 1;
-    m_.negate_dsink = true;
     return true;
   }
   return true;

@@ -43,7 +43,6 @@ struct AttentionMatch {
   Float8Places float8;
   bool composite = false;
   bool is_8_bit = false;
-  bool negate_dsink = false;  // the graph's dSink has the opposite sign of the problem's
   std::int64_t seed_value = 0;
 
   // Numbers by value.

@@ -240,6 +240,10 @@ struct OpRow {
 [[nodiscard]] inline const char* op_name(Op op) { return row_of(op).name; }
 // What a port is depends on the operation's form: batch statistics are read in inference, y in a backward pass.
 [[nodiscard]] bool is_output(const Node& node, Port port);
+// x as a RESHAPE to y reads it. A virtual tensor's strides are a client's guess (NVIDIA's frontend takes them from the
+// operand with the same extents, a broadcast bias with strides of 0 included), so where y is a packed x with the last
+// two dimensions exchanged, x is packed.
+[[nodiscard]] TensorGeometry reshaped(const Tensor& x, const Tensor& y);
 // "relu_fwd", "add" ... of pointwise, reduction, resample and norm modes; null where the number speaks for itself.
 [[nodiscard]] const char* mode_name(Op op, int mode);
 [[nodiscard]] int parse_mode(Op op, std::string_view name);  // -1 if there is none

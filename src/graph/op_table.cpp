@@ -4,6 +4,7 @@
 // Longer than most files: it is one table.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "graph/graph.hpp"
 #include "graph/kinds.hpp"
@@ -565,6 +566,16 @@ bool is_output(const Node& node, Port port) {
   for (const PortRow& row : row_of(node.op).ports)
     if (row.port == port) return row.output;
   return false;
+}
+
+TensorGeometry reshaped(const Tensor& x, const Tensor& y) {
+  const int rank = x.geometry.rank;
+  if (!x.is_virtual || rank < 2) return x.geometry;
+  const TensorGeometry packed = packed_tensor(x.geometry.type, GPUDNN_TENSOR_NCHW, rank, x.geometry.dims);
+  TensorGeometry exchanged = packed;
+  std::swap(exchanged.dims[rank - 2], exchanged.dims[rank - 1]);
+  std::swap(exchanged.strides[rank - 2], exchanged.strides[rank - 1]);
+  return same_layout(exchanged, y.geometry) ? packed : x.geometry;
 }
 
 int Node::at(Port port) const noexcept {

@@ -105,6 +105,11 @@ bool choose(const Device& device, bool tensor_cores, Segment* segment, std::stri
 void separate_elements(Graph* graph) {
   for (Tensor& t : graph->tensors)
     if (t.is_virtual && overlaps_itself(t.geometry)) set_packed_strides(&t.geometry, GPUDNN_TENSOR_NCHW);
+  for (const Node& node : graph->nodes) {
+    if (node.op != Op::reshape) continue;
+    Tensor& x = graph->tensors[static_cast<std::size_t>(node.at(Port::x))];
+    x.geometry = reshaped(x, graph->tensors[static_cast<std::size_t>(node.at(Port::y))]);
+  }
 }
 
 Split split(const Graph& whole, const Device& device, bool tensor_cores) {

@@ -24,8 +24,9 @@ std::string refusal(const graph::Graph& graph) {
   return why.empty() ? "no reason" : why;
 }
 
-// Why these numbers are not run as attention; empty if they are.
-std::string mismatch(const graph::Graph& graph, Memory memory) {
+// Why these numbers are not run as attention; empty if they are. Then dSink is set, which attention gives the sign of
+// the gradient, and the operations have without it.
+std::string mismatch(const graph::Graph& graph, Memory memory, std::int64_t* dsink = nullptr) {
   const graph::Graph alive = graph::without_dead_operations(graph);
   graph::AttentionMatch match;
   std::string why;
@@ -33,7 +34,9 @@ std::string mismatch(const graph::Graph& graph, Memory memory) {
   std::vector<void*> data;
   for (const graph::Tensor& t : alive.tensors) data.push_back(t.is_virtual ? nullptr : memory.pointer(t.uid));
   attention::Problem problem = match.problem;
-  return graph::bind_values(alive, match, data.data(), &problem, &why) ? "" : why;
+  if (!graph::bind_values(alive, match, data.data(), &problem, &why)) return why;
+  if (dsink != nullptr && match.at.dsink >= 0) *dsink = alive.tensors[static_cast<std::size_t>(match.at.dsink)].uid;
+  return "";
 }
 
 // What a client keeps in its workspace, and attention does not write: sums of rows, gradients before their last step.
@@ -57,11 +60,14 @@ double bound_of(DataType type) {
 
 // Values that are equal up to the rounding of the probabilities to `type`, by the largest of the tensor. Empty, or what
 // differs.
-std::string difference(const graph::Graph& graph, const Memory& a, const Memory& b, DataType type, bool on_device) {
+std::string difference(const graph::Graph& graph, const Memory& a, const Memory& b, DataType type, bool on_device,
+                       std::int64_t dsink) {
   for (const graph::Tensor& t : graph.tensors) {
     if (t.is_virtual || is_scratch(graph, t.uid)) continue;
     const std::vector<double> x = a.values(t.uid);
-    const std::vector<double> y = b.values(t.uid);
+    std::vector<double> y = b.values(t.uid);
+    if (t.uid == dsink)
+      for (double& value : y) value = -value;
     double largest = type == GPUDNN_DATA_FLOAT ? 0.05 : 0.5;  // what is summed may cancel
     // Hopper's engines round 8-bit probabilities and gradients otherwise.
     const bool rough = is_8_bit(t.geometry.type) || (is_8_bit(type) && on_device);
@@ -95,7 +101,9 @@ std::string run_both(const graph::Graph& graph, const Memory& memory, DataType t
   if (run(backend, graph, kAttention, &a) != GPUDNN_STATUS_SUCCESS) return "attention: " + last_error();
   if (run(Backend::host(), graph, kInterpreter, &b) != GPUDNN_STATUS_SUCCESS) return "operations: " + last_error();
   if (!a.guards_intact()) return "attention wrote outside of its tensors";
-  return difference(graph, a, b, type, backend.is_cuda());
+  std::int64_t dsink = graph::Tensor::kNone;
+  (void)mismatch(graph, memory, &dsink);
+  return difference(graph, a, b, type, backend.is_cuda(), dsink);
 }
 
 TEST(CompositeAttention, EveryRecordedGraphIsTakenOrRefusedWithAReason) {

@@ -290,7 +290,11 @@ void Writer::backward() {
   std::string s = operation("matmul x=" + q + " b=" + k + cut("m_override", "n_override") + " compute=f32", scores());
   s = masked_by_lengths(added(scaled(s)));
   s = bounded(node("sub", s, stats, scores()));
-  const std::string p = node("exp", s, "", scores());
+  // Clients take the strides of a virtual tensor from whatever has its extents, as a bias that is broadcast.
+  Dims odd = {0, q_ * k_, k_, 1};
+  if (random_.chance(0.5)) odd = {h_ * q_ * k_, 1, k_ * h_, h_};
+  if (random_.chance(0.6)) odd.clear();
+  const std::string p = node("exp", s, "", tensor("f32", {b_, h_, q_, k_}, "virtual", odd));
   std::string kept = p;
   if (dropout) kept = either("mul", either("mul", p, mask, scores()), factor, scores());
   const Dims turned = {h_ * q_ * k_, q_ * k_, 1, k_};
@@ -302,7 +306,8 @@ void Writer::backward() {
       descaled(operation("matmul x=" + d_o + " b=" + v + cut("m_override", "n_override") + " compute=f32", scores()),
                {b_, h_, q_, k_});
   if (dropout) dp = either("mul", dp, mask, scores());
-  std::string ds = either("mul", node("sub", dp, row_sum, scores()), p, scores());
+  std::string ds =
+      either("mul", node("sub", dp, row_sum, scores()), p, tensor("f32", {b_, h_, q_, k_}, "virtual", odd));
   if (dropout) ds = either("mul", ds, factor, scores());
   if (!bytes_ && random_.chance(0.3))
     operation("reduction add x=" + ds + " compute=f32", tensor(type_, {1, random_.chance(0.5) ? h_ : 1, q_, k_}));

@@ -21,7 +21,7 @@ std::int64_t offset_in(const TensorGeometry& geometry, const Dims& index) {
 // The element at an offset of x's memory is the one at the same offset of y's. Where the two do not fill the same
 // memory, the order is that of the dimensions.
 void run_reshape(const Node& node, State* state) {
-  const TensorGeometry& from = state->tensor(node.at(Port::x)).geometry;
+  const TensorGeometry from = reshaped(state->tensor(node.at(Port::x)), state->tensor(node.at(Port::y)));
   const TensorGeometry& to = state->tensor(node.at(Port::y)).geometry;
   const Array& x = *state->in(node, Port::x);
   Array* y = state->out(node, Port::y);

@@ -4,8 +4,11 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "core/float8.hpp"
 #include "core/tensor_map_cuda.hpp"
+#include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "ops/any_type.hpp"
 #include "ops/attention/cuda_engines.hpp"
 #include "ops/attention/flash_sm90.hpp"
@@ -15,9 +18,13 @@ namespace {
 
 constexpr std::size_t kCounterBytes = 256;  // of the workspace, before the turned v
 
-std::int64_t padded_keys(const Problem& problem) {
+std::int64_t padded(std::int64_t rows) {
   constexpr std::int64_t kTo = kernels::kFlashFloat8Keys;
-  return (problem.length_kv + kTo - 1) / kTo * kTo;
+  return (rows + kTo - 1) / kTo * kTo;
+}
+std::size_t turned_bytes(const Tensor& tensor) {
+  const TensorGeometry& g = tensor.geometry;
+  return static_cast<std::size_t>(g.dims[0] * g.dims[1] * g.dims[3] * padded(g.dims[2]));
 }
 
 // Of bytes; `extent` is that of the elements which lie side by side, steps are in bytes.
@@ -40,17 +47,18 @@ bool encode_rows(const Tensor& tensor, const void* data, std::int64_t panel, std
   return encode_bytes(boxes, panel, data, map);
 }
 
-bool encode_turned(const Problem& problem, const void* turned, std::int64_t panel, std::int64_t rows,
+bool encode_turned(const Tensor& tensor, const void* turned, std::int64_t panel, std::int64_t rows,
                    tile::TensorMap* map) {
-  const std::int64_t padded = padded_keys(problem);
+  const TensorGeometry& g = tensor.geometry;
+  const std::int64_t pitch = padded(g.dims[2]);
   TmaBoxes boxes;
-  boxes.extent[0] = padded;
-  boxes.extent[1] = problem.dim_v();
-  boxes.extent[2] = problem.heads_v();
-  boxes.extent[3] = problem.batch();
-  boxes.step[0] = padded;
-  boxes.step[1] = padded * problem.dim_v();
-  boxes.step[2] = padded * problem.dim_v() * problem.heads_v();
+  boxes.extent[0] = pitch;
+  boxes.extent[1] = g.dims[3];
+  boxes.extent[2] = g.dims[1];
+  boxes.extent[3] = g.dims[0];
+  boxes.step[0] = pitch;
+  boxes.step[1] = pitch * g.dims[3];
+  boxes.step[2] = pitch * g.dims[3] * g.dims[1];
   boxes.box[0] = static_cast<std::int32_t>(panel);
   boxes.box[1] = static_cast<std::int32_t>(rows);
   return encode_bytes(boxes, panel, turned, map);
@@ -102,21 +110,21 @@ int shape_of(const Problem& problem) {
   return shape;
 }
 
-void turn_values(const LaunchSite& site, const Problem& problem, const Args& args, void* turned,
-                 std::int32_t* next_tile) {
+kernels::FlashFloat8TurnParams turn_params(const Tensor& tensor, const void* data, void* turned,
+                                           const std::int32_t* lengths, const Args& args) {
+  const TensorGeometry& g = tensor.geometry;
   kernels::FlashFloat8TurnParams params;
-  params.v = args.v.data;
+  params.v = data;
   params.turned = turned;
-  for (int i = 0; i < 3; ++i) params.strides[i] = problem.v.geometry.strides[i];
-  params.lengths_kv = problem.has_length_kv != 0 ? args.length_kv : nullptr;
-  params.length_kv = static_cast<std::int32_t>(problem.length_kv);
-  params.padded = static_cast<std::int32_t>(padded_keys(problem));
-  params.heads = static_cast<std::int32_t>(problem.heads_v());
-  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_v());
-  params.dim = static_cast<std::int32_t>(problem.dim_v());
-  params.next_tile = next_tile;
+  for (int i = 0; i < 3; ++i) params.strides[i] = g.strides[i];
+  params.lengths_kv = lengths;
+  params.length_kv = static_cast<std::int32_t>(g.dims[2]);
+  params.padded = static_cast<std::int32_t>(padded(g.dims[2]));
+  params.heads = static_cast<std::int32_t>(g.dims[1]);
+  params.batch_heads = static_cast<std::int32_t>(g.dims[0] * g.dims[1]);
+  params.dim = static_cast<std::int32_t>(g.dims[3]);
   params.numbers = args.float8;
-  kernels::launch_flash_float8_turn_sm90(params, site.stream);
+  return params;
 }
 
 Support supports_common(const Problem& problem, const Device& device) {
@@ -177,6 +185,13 @@ kernels::FlashFloat8Copy copy_between(const Tensor& tensor, const void* data, vo
   result.type = any_type(tensor.geometry.type);
   return result;
 }
+// Whether all products are of 8-bit floats, P and dS rounded as the graph says: where a row of them fills a panel.
+bool multiplies_bytes(const Problem& problem) {
+  const DataType d_o = problem.d_o.geometry.type;
+  if (problem.p_type != GPUDNN_DATA_FP8_E4M3 || !is_float8(d_o) || problem.ds_type != d_o) return false;
+  return std::max(problem.dim_qk(), problem.dim_v()) > 64;
+}
+
 std::int64_t chunks_of(const Tensor& tensor) { return tensor.exists() ? element_count(tensor.geometry) / 16 : 0; }
 
 kernels::FlashFloat8DeltaParams delta_params(const Problem& problem, const Args& args) {
@@ -210,6 +225,46 @@ Args args_of_copies(const Args& args, const CopyData& data) {
   return result;
 }
 
+// Where q, k, v and dO go in the workspace: turned bytes, without v, or copies.
+CopyData take_operands(const Problem& problem, const BackwardCopies& copies, Pieces* pieces) {
+  CopyData data{};
+  if (multiplies_bytes(problem)) {
+    data.q = pieces->take(turned_bytes(problem.q)), data.k = pieces->take(turned_bytes(problem.k));
+    data.d_o = pieces->take(turned_bytes(problem.d_o));
+  } else {
+    data.q = pieces->take(copies.q), data.k = pieces->take(copies.k);
+    data.v = pieces->take(copies.v), data.d_o = pieces->take(copies.d_o);
+  }
+  return data;
+}
+
+bool encode_operands(const Problem& problem, const Args& args, const CopyData& data, FusedByteMaps* maps) {
+  constexpr std::int64_t kRow = 128;  // of bytes
+  constexpr std::int64_t kKeys = kernels::kFlashFusedRows;
+  constexpr std::int64_t kQueries = kernels::flash_fused_stream(128);
+  maps->gradients_are_e5m2 = problem.d_o.geometry.type == GPUDNN_DATA_FP8_E5M2;
+  return encode_rows(problem.q, args.q.data, kRow, kQueries, &maps->q) &&
+         encode_rows(problem.k, args.k.data, kRow, kKeys, &maps->k) &&
+         encode_rows(problem.v, args.v.data, kRow, kKeys, &maps->v) &&
+         encode_rows(problem.d_o, args.d_o.data, kRow, kQueries, &maps->d_o) &&
+         encode_turned(problem.q, data.q, kQueries, kRow, &maps->q_turned) &&
+         encode_turned(problem.k, data.k, kKeys, kRow, &maps->k_turned) &&
+         encode_turned(problem.d_o, data.d_o, kQueries, kRow, &maps->d_o_turned);
+}
+
+void launch_turns(const LaunchSite& site, const Problem& problem, const Args& args, const CopyData& data) {
+  const std::int32_t* const lengths_q = problem.has_length_q != 0 ? args.length_q : nullptr;
+  const std::int32_t* const lengths_kv = problem.has_length_kv != 0 ? args.length_kv : nullptr;
+  kernels::FlashFloat8TurnParams turns[] = {turn_params(problem.q, args.q.data, data.q, lengths_q, args),
+                                            turn_params(problem.d_o, args.d_o.data, data.d_o, lengths_q, args),
+                                            turn_params(problem.k, args.k.data, data.k, lengths_kv, args)};
+  turns[2].is_paired = true;
+  for (kernels::FlashFloat8TurnParams& turn : turns) {
+    turn.is_straight = true;
+    kernels::launch_flash_float8_turn_sm90(turn, site.stream);
+  }
+}
+
 }  // namespace
 
 Support supports_flash_float8_sm90(const Problem& problem, const Device& device) {
@@ -220,8 +275,7 @@ Support supports_flash_float8_sm90(const Problem& problem, const Device& device)
 }
 
 std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device&) {
-  return kCounterBytes +
-         static_cast<std::size_t>(problem.batch() * problem.heads_v() * problem.dim_v() * padded_keys(problem));
+  return kCounterBytes + turned_bytes(problem.v);
 }
 
 Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -233,7 +287,7 @@ Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const A
   const bool encoded = cuda::with_context(site.device.ordinal, [&] {
     return encode_rows(problem.q, args.q.data, panel, its.rows, &params.q) &&
            encode_rows(problem.k, args.k.data, panel, its.columns, &params.k) &&
-           encode_turned(problem, turned, kernels::flash_float8_panel(its.columns), its.dim_v, &params.v);
+           encode_turned(problem.v, turned, kernels::flash_float8_panel(its.columns), its.dim_v, &params.v);
   });
   GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
@@ -260,7 +314,10 @@ Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const A
   params.scale = static_cast<float>(problem.scale);
   params.numbers = args.float8;
   params.o_type = any_type(problem.o.geometry.type);
-  turn_values(site, problem, args, turned, params.next_tile);
+  const std::int32_t* const lengths = problem.has_length_kv != 0 ? args.length_kv : nullptr;
+  kernels::FlashFloat8TurnParams turn = turn_params(problem.v, args.v.data, turned, lengths, args);
+  turn.next_tile = params.next_tile;
+  kernels::launch_flash_float8_turn_sm90(turn, site.stream);
   kernels::launch_flash_float8_forward_sm90(params, shape, site.device.multiprocessors, site.stream);
   return cuda::launch_status("flash_float8_sm90");
 }
@@ -284,17 +341,23 @@ Support supports_flash_float8_backward_sm90(const Problem& problem, const Device
 std::size_t flash_float8_backward_sm90_workspace(const Problem& problem, const Device& device) {
   Pieces pieces(nullptr);
   const BackwardCopies c = copies_of(problem);
-  for (const Tensor* copy : {&c.q, &c.k, &c.v, &c.d_o, &c.dq, &c.dk, &c.dv}) (void)pieces.take(*copy);
+  (void)take_operands(problem, c, &pieces);
+  for (const Tensor* copy : {&c.dq, &c.dk, &c.dv}) (void)pieces.take(*copy);
   (void)pieces.take(flash_fused_backward_sm90_workspace(problem_of_copies(problem, c), device));
   return pieces.taken();
 }
 
 Status flash_float8_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
+  const bool has_bytes = multiplies_bytes(problem);
   Pieces pieces(site.workspace);
   const BackwardCopies c = copies_of(problem);
-  CopyData data{};
-  data.q = pieces.take(c.q), data.k = pieces.take(c.k), data.v = pieces.take(c.v), data.d_o = pieces.take(c.d_o);
+  CopyData data = take_operands(problem, c, &pieces);
   data.dq = pieces.take(c.dq), data.dk = pieces.take(c.dk), data.dv = pieces.take(c.dv);
+  FusedByteMaps maps;
+  const bool encoded = !has_bytes || cuda::with_context(site.device.ordinal,
+                                                        [&] { return encode_operands(problem, args, data, &maps); });
+  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
   const Problem of_copies = problem_of_copies(problem, c);
   LaunchSite inner = site;
   inner.workspace_bytes = flash_fused_backward_sm90_workspace(of_copies, site.device);
@@ -306,18 +369,23 @@ Status flash_float8_backward_sm90(const LaunchSite& site, const Problem& problem
   delta.delta = rows.delta;
   delta.pitch = rows.pitch;
   (void)cudaMemsetAsync(rows.zeroed, 0, static_cast<std::size_t>(rows.zeroed_words) * 4, site.stream);
-  kernels::FlashFloat8WidenParams widen{
-      {copy_between(problem.q, args.q.data, data.q), copy_between(problem.k, args.k.data, data.k),
-       copy_between(problem.v, args.v.data, data.v), copy_between(problem.d_o, args.d_o.data, data.d_o)},
-      {chunks_of(c.q), chunks_of(c.k), chunks_of(c.v), chunks_of(c.d_o)},
-      args.float8};
-  kernels::launch_flash_float8_widen_sm90(widen, site.stream);
+  if (has_bytes) {
+    launch_turns(site, problem, args, data);
+  } else {
+    kernels::FlashFloat8WidenParams widen{
+        {copy_between(problem.q, args.q.data, data.q), copy_between(problem.k, args.k.data, data.k),
+         copy_between(problem.v, args.v.data, data.v), copy_between(problem.d_o, args.d_o.data, data.d_o)},
+        {chunks_of(c.q), chunks_of(c.k), chunks_of(c.v), chunks_of(c.d_o)},
+        args.float8};
+    kernels::launch_flash_float8_widen_sm90(widen, site.stream);
+  }
   kernels::launch_flash_float8_delta_sm90(delta, site.stream);
-  GPUDNN_TRY(fused_backward_behind_delta(inner, of_copies, copied, rows, &args.float8));
+  GPUDNN_TRY(fused_backward_behind_delta(inner, of_copies, copied, rows, &args.float8, has_bytes ? &maps : nullptr));
   kernels::FlashFloat8NarrowParams narrow{
       {copy_between(problem.dq, args.dq.data, data.dq), copy_between(problem.dk, args.dk.data, data.dk),
        copy_between(problem.dv, args.dv.data, data.dv)},
       {chunks_of(c.dq), chunks_of(c.dk), chunks_of(c.dv)},
+      has_bytes,
       args.float8};
   kernels::launch_flash_float8_narrow_sm90(narrow, site.stream);
   return cuda::launch_status("flash_float8_backward_sm90");

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/tensor_map_cuda.hpp"
+#include "kernels/attention/flash_dbias_sm90.hpp"
 #include "ops/attention/cuda_engines.hpp"
 #include "ops/attention/flash_gather.hpp"
 #include "ops/attention/flash_sm90.hpp"
@@ -58,6 +59,15 @@ bool dbias_is_ds(const Problem& problem) {
   return sees_all(problem) || element_span(dbias) == element_count(dbias);
 }
 
+// Whether dBias is made of an element for each row and column, by flash_dbias_sm90.
+bool has_wide_dbias(const Problem& problem) {
+  return problem.dbias.rank != 0 && !dbias_is_ds(problem) && !has_ragged(problem) &&
+         problem.dbias.dims[2] == problem.length_q() && problem.dbias.dims[3] == problem.length_kv;
+}
+kernels::FlashDbiasParams wide_dbias_shape(const Problem& problem, const Device& device) {
+  return dbias_shape(problem, device, kernels::kFlashDbiasWideTile, 1);
+}
+
 FusedSpace fused_space(const Problem& problem, const Device& device) {
   FusedSpace space;
   space.dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
@@ -78,7 +88,9 @@ FusedSpace fused_space(const Problem& problem, const Device& device) {
   }
   if (problem.dbias.rank != 0 && !dbias_is_ds(problem)) {
     space.partial_at = space.bytes;
-    space.bytes += static_cast<std::int64_t>(gather_dbias_workspace(problem, device));
+    space.bytes +=
+        static_cast<std::int64_t>(has_wide_dbias(problem) ? dbias_partial_bytes(wide_dbias_shape(problem, device))
+                                                          : gather_dbias_workspace(problem, device));
   }
   return space;
 }
@@ -98,25 +110,58 @@ bool encode_scores(const TensorGeometry& bias, const void* data, std::int64_t ro
   return encode(scores, data, rows, map);
 }
 
+Status launch_wide_dbias(const LaunchSite& site, const Problem& problem, const Args& args, int dim,
+                         const kernels::FlashGatherBackwardParams& base, float* partial) {
+  constexpr std::int64_t kRows = kernels::kFlashDbiasWideTile;
+  kernels::FlashDbiasWideParams params;
+  params.its = wide_dbias_shape(problem, site.device);
+  params.its.base = base;
+  params.its.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
+  params.its.partial = partial;
+  params.has_bias = problem.bias.rank != 0;
+  params.bias_has_batches = params.has_bias && problem.bias.dims[0] != 1;
+  params.bias_has_heads = params.has_bias && problem.bias.dims[1] != 1;
+  const bool encoded = cuda::with_context(site.device.ordinal, [&] {
+    return encode(problem.q, args.q.data, kRows, &params.q) && encode(problem.k, args.k.data, kRows, &params.k) &&
+           encode(problem.v, args.v.data, kRows, &params.v) && encode(problem.d_o, args.d_o.data, kRows, &params.d_o) &&
+           (!params.has_bias || encode_scores(problem.bias, args.bias, kRows, &params.bias));
+  });
+  GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
+                 "the driver refused a tensor map for this problem; please report it with the problem's line");
+  kernels::launch_flash_dbias_sm90(params, dim, site.stream);
+  return GPUDNN_STATUS_SUCCESS;
+}
+
 // What is left to do behind dq, dk and dv.
-void launch_rest(const LaunchSite& site, const Problem& problem, const Args& args, const FusedSpace& space,
-                 const kernels::FlashDeltaParams& delta) {
-  if ((problem.dbias.rank == 0 || dbias_is_ds(problem)) && problem.has_dsink == 0) return;
+Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& args, const FusedSpace& space,
+                   const kernels::FlashDeltaParams& delta) {
+  if ((problem.dbias.rank == 0 || dbias_is_ds(problem)) && problem.has_dsink == 0) return GPUDNN_STATUS_SUCCESS;
   kernels::FlashGatherBackwardParams params = gather_backward_params(site, problem, args);
   params.lse = delta.lse;
   params.delta = delta.delta;
   params.pitch = delta.pitch;
   if (!dbias_is_ds(problem)) {
-    auto* const partial = static_cast<unsigned char*>(site.workspace) + space.partial_at;
-    launch_gather_dbias(site, problem, params, reinterpret_cast<float*>(partial));
+    auto* const partial = reinterpret_cast<float*>(static_cast<unsigned char*>(site.workspace) + space.partial_at);
+    if (has_wide_dbias(problem)) {
+      GPUDNN_TRY(launch_wide_dbias(site, problem, args, space.dim, params, partial));
+    } else {
+      launch_gather_dbias(site, problem, params, partial);
+    }
   }
   launch_gather_dsink(site, problem, params);
+  return GPUDNN_STATUS_SUCCESS;
 }
 
 // Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
-// alone reads q and dO from device memory.
-std::int32_t fused_heads_of_section(std::int64_t heads, int multiprocessors) {
-  const std::int64_t most = std::max((multiprocessors + 7) / 8, 1);
+// alone reads q and dO from device memory. 8-bit products outrun the additions of dq, unless the L2 holds it: without
+// bounds, where no block waits for a shorter one, fewer heads at once.
+std::int32_t fused_heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, bool is_turned) {
+  std::int64_t most = std::max((device.multiprocessors + 7) / 8, 1);
+  if (is_turned && sees_all(problem)) {
+    const std::int64_t dq_bytes = problem.length_q() * (problem.heads_q() / problem.heads_k()) * 128 * 4;
+    most = std::clamp<std::int64_t>(
+        static_cast<std::int64_t>(device.l2_bytes) / 2 / std::max<std::int64_t>(dq_bytes, 1), 1, most);
+  }
   const std::int64_t sections = (heads + most - 1) / most;
   return static_cast<std::int32_t>((heads + sections - 1) / sections);
 }
@@ -147,7 +192,7 @@ std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const De
 Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
   kernels::FlashDeltaParams delta = fused_delta_params(site, problem, args);
   kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
-  return fused_backward_behind_delta(site, problem, args, delta, nullptr);
+  return fused_backward_behind_delta(site, problem, args, delta, nullptr, nullptr);
 }
 
 kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -160,7 +205,8 @@ kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Probl
 }
 
 Status fused_backward_behind_delta(const LaunchSite& site, const Problem& problem, const Args& args,
-                                   const kernels::FlashDeltaParams& delta, const kernels::AttentionFloat8* numbers) {
+                                   const kernels::FlashDeltaParams& delta, const kernels::AttentionFloat8* numbers,
+                                   const FusedByteMaps* byte_maps) {
   const FusedSpace space = fused_space(problem, site.device);
   auto* const dq_tiles = static_cast<float*>(site.workspace);
   std::uint32_t* const words = delta.zeroed;
@@ -177,10 +223,10 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.bias_has_heads = params.has_bias && problem.bias.dims[1] != 1;
   params.writes_dbias = dbias_is_ds(problem);
   const bool encoded = cuda::with_context(site.device.ordinal, [&] {
-    return encode_rows(problem.q, args.q.data, rows, &params.q) &&
-           encode_rows(problem.d_o, args.d_o.data, rows, &params.d_o) &&
-           encode_rows(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
-           encode_rows(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v) &&
+    return (byte_maps != nullptr || (encode_rows(problem.q, args.q.data, rows, &params.q) &&
+                                     encode_rows(problem.d_o, args.d_o.data, rows, &params.d_o) &&
+                                     encode_rows(problem.k, args.k.data, kernels::kFlashFusedRows, &params.k) &&
+                                     encode_rows(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v))) &&
            (!problem.dk.exists() || encode_rows(problem.dk, args.dk.data, 64, &params.dk)) &&
            (!problem.dv.exists() || encode_rows(problem.dv, args.dv.data, 64, &params.dv)) &&
            (!params.has_bias || encode_scores(problem.bias, args.bias, rows, &params.bias)) &&
@@ -188,6 +234,19 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   });
   GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused a tensor map for this problem; please report it with the problem's line");
+  if (byte_maps != nullptr) {
+    params.is_turned = true;
+    params.gradients_are_e5m2 = byte_maps->gradients_are_e5m2;
+    params.q_bytes = byte_maps->q;
+    params.k_bytes = byte_maps->k;
+    params.d_o_bytes = byte_maps->d_o;
+    params.v = byte_maps->v;
+    params.q = byte_maps->q_turned;
+    params.k = byte_maps->k_turned;
+    params.d_o = byte_maps->d_o_turned;
+    params.scale_p = numbers->scale_s;
+    params.scale_ds = numbers->scale_ds;
+  }
   const kernels::AttentionParams tensors = attention_params(problem, args);
   params.is_ragged = has_ragged(problem);
   params.q_rows = tensors.q;
@@ -212,11 +271,12 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
   params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
-  params.heads_of_section = fused_heads_of_section(params.batch_heads, site.device.multiprocessors);
+  params.heads_of_section = fused_heads_of_section(problem, site.device, params.batch_heads, params.is_turned);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
   params.scale = static_cast<float>(problem.scale);
   params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
+  params.result_scale = params.is_turned ? 1.0F : params.scale;
   kernels::FlashFusedDqParams dq;
   dq.tiles = dq_tiles;
   dq.added = words;
@@ -226,7 +286,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   dq.dim = static_cast<std::int32_t>(problem.dim_qk());
   dq.query_tiles = params.query_tiles;
   dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
-  dq.scale = params.scale;
+  dq.scale = params.result_scale;
   const tile::ElementType type = element_type(problem.type());
   if (params.is_ragged) {
     kernels::FlashBoundMapsParams bounds;
@@ -247,7 +307,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
     (void)cudaMemsetAsync(args.dbias, 0, bytes, site.stream);
   }
   kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
-  launch_rest(site, problem, args, space, delta);
+  GPUDNN_TRY(launch_rest(site, problem, args, space, delta));
   return cuda::launch_status("flash_fused_backward_sm90");
 }
 

@@ -11,24 +11,25 @@
 namespace gpudnn::attention {
 namespace {
 
+bool has_window(const Problem& problem) { return problem.has_left != 0 && problem.has_right != 0; }
+
 // Columns that a tile of rows sees at most.
 std::int64_t visible_columns_at_most(const Problem& problem, std::int64_t q_rows) {
   std::int64_t columns = problem.length_kv;
-  if (problem.has_left != 0 && problem.has_right != 0) {
+  if (has_window(problem)) {
     const double window = static_cast<double>(problem.left) + static_cast<double>(problem.right);
     columns = static_cast<std::int64_t>(std::clamp(window + static_cast<double>(q_rows), 1.0, double(columns)));
   }
   return columns;
 }
 
-// The number of blocks that share a tile's columns, by a model of the time in microseconds.
+// The number of blocks that share the columns that a tile sees, by a model of the time in microseconds.
 std::int64_t best_splits(const Problem& problem, const Device& device, const GatherTiles& tiles,
-                         const GatherShape& shape) {
+                         const GatherShape& shape, std::int64_t visible) {
   constexpr double kBlock = 3;      // of a block's first loads and last stores
   constexpr double kCombine = 2.5;  // of the second kernel
   const std::int64_t columns = tiles.columns;
   const std::int64_t tile_rows = shape.rows_of_tile;
-  const std::int64_t visible = visible_columns_at_most(problem, tile_rows / shape.packed + 1);
   const std::int64_t steps = (visible + columns - 1) / columns;
   const std::int64_t all_tiles = shape.row_tiles * shape.heads * problem.batch();
   const auto dims = static_cast<double>(problem.dim_qk() + problem.dim_v());
@@ -75,29 +76,6 @@ std::int64_t pitch_of(const Problem& problem) {
 
 std::int64_t row_values(const Problem& problem) { return pitch_of(problem) * problem.batch() * problem.heads_q(); }
 
-// How the kernel of dBias cuts it.
-kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& device) {
-  const auto tiles = [](std::int64_t extent, std::int64_t of) {
-    return static_cast<std::int32_t>((extent + of - 1) / of);
-  };
-  const std::int64_t* const dims = problem.dbias.dims;
-  kernels::FlashDbiasParams params;
-  if (dims[0] == 1) params.visits[0] = static_cast<std::int32_t>(problem.batch());
-  if (dims[1] == 1) params.visits[1] = static_cast<std::int32_t>(problem.heads_q());
-  if (dims[2] == 1) params.visits[2] = tiles(problem.length_q(), kernels::kFlashDbiasRows);
-  if (dims[3] == 1) params.visits[3] = tiles(problem.length_kv, kernels::kFlashDbiasColumns);
-  params.row_tiles = tiles(dims[2], kernels::kFlashDbiasRows);
-  params.column_tiles = tiles(dims[3], kernels::kFlashDbiasColumns);
-  params.elements = dims[0] * dims[1] * dims[2] * dims[3];
-  // Two blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 9 MB on 132.
-  std::int64_t visits = 1;
-  for (const std::int32_t count : params.visits) visits *= count;
-  const std::int64_t blocks = dims[0] * dims[1] * params.row_tiles * params.column_tiles;
-  const std::int64_t wanted = std::int64_t{2} * device.multiprocessors;
-  if (blocks * 2 <= wanted) params.splits = static_cast<std::int32_t>(std::min(visits, wanted / blocks));
-  return params;
-}
-
 }  // namespace
 
 int gather_dim(const Problem& problem) {
@@ -118,7 +96,13 @@ GatherShape gather_shape(const Problem& problem, const Device& device, const Gat
   shape.rows_of_tile = shape.rows <= tiles.short_rows ? tiles.short_rows : tiles.rows;
   shape.row_tiles = (shape.rows + shape.rows_of_tile - 1) / shape.rows_of_tile;
   // Partial sums are stored in pairs.
-  shape.splits = problem.dim_v() % 8 == 0 ? best_splits(problem, device, tiles, shape) : 1;
+  if (problem.dim_v() % 8 != 0) return shape;
+  shape.splits = best_splits(problem, device, tiles, shape, problem.length_kv);
+  // Never more than of the widest window, for which a graph's plan asks workspace before it knows the bounds.
+  if (has_window(problem)) {
+    const std::int64_t visible = visible_columns_at_most(problem, shape.rows_of_tile / shape.packed + 1);
+    shape.splits = std::min(shape.splits, best_splits(problem, device, tiles, shape, visible));
+  }
   return shape;
 }
 
@@ -157,16 +141,40 @@ kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& 
   return params;
 }
 
-std::size_t gather_dbias_workspace(const Problem& problem, const Device& device) {
-  if (problem.dbias.rank == 0) return 0;
-  const kernels::FlashDbiasParams dbias = dbias_shape(problem, device);
+kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& device, std::int32_t side,
+                                      std::int32_t blocks_each) {
+  const auto tiles = [](std::int64_t extent, std::int64_t of) {
+    return static_cast<std::int32_t>((extent + of - 1) / of);
+  };
+  const std::int64_t* const dims = problem.dbias.dims;
+  kernels::FlashDbiasParams params;
+  if (dims[0] == 1) params.visits[0] = static_cast<std::int32_t>(problem.batch());
+  if (dims[1] == 1) params.visits[1] = static_cast<std::int32_t>(problem.heads_q());
+  if (dims[2] == 1) params.visits[2] = tiles(problem.length_q(), side);
+  if (dims[3] == 1) params.visits[3] = tiles(problem.length_kv, side);
+  params.row_tiles = tiles(dims[2], side);
+  params.column_tiles = tiles(dims[3], side);
+  params.elements = dims[0] * dims[1] * dims[2] * dims[3];
+  // Some blocks for each multiprocessor, where the tiles are fewer than that: partial sums stay below 9 MB on 132.
+  std::int64_t visits = 1;
+  for (const std::int32_t count : params.visits) visits *= count;
+  const std::int64_t blocks = dims[0] * dims[1] * params.row_tiles * params.column_tiles;
+  const std::int64_t wanted = std::int64_t{blocks_each} * device.multiprocessors;
+  if (blocks * 2 <= wanted) params.splits = static_cast<std::int32_t>(std::min(visits, wanted / blocks));
+  return params;
+}
+
+std::size_t dbias_partial_bytes(const kernels::FlashDbiasParams& dbias) {
   return dbias.splits > 1 ? static_cast<std::size_t>(4 * dbias.splits * dbias.elements) : 0;
+}
+std::size_t gather_dbias_workspace(const Problem& problem, const Device& device) {
+  return problem.dbias.rank == 0 ? 0 : dbias_partial_bytes(dbias_shape(problem, device, kernels::kFlashDbiasRows, 2));
 }
 
 void launch_gather_dbias(const LaunchSite& site, const Problem& problem,
                          const kernels::FlashGatherBackwardParams& params, float* partial) {
   if (problem.dbias.rank == 0) return;
-  kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device);
+  kernels::FlashDbiasParams dbias = dbias_shape(problem, site.device, kernels::kFlashDbiasRows, 2);
   dbias.base = params;
   dbias.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
   dbias.partial = partial;

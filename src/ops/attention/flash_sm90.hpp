@@ -20,12 +20,18 @@ constexpr double kLog2E = 1.4426950408889634;
                                                      void* workspace);
 
 // flash_fused_backward_sm90 in two parts: where lse and delta go, what is to be zero; and all that follows. `numbers`:
-// of copies of 8-bit floats in bf16.
+// of 8-bit floats, which come as copies in bf16, or as they are and turned by `byte_maps`.
+struct FusedByteMaps {
+  bool gradients_are_e5m2 = false;  // dO and dS; else e4m3, as all others
+  tile::TensorMap q, k, v, d_o;
+  tile::TensorMap q_turned, k_turned, d_o_turned;
+};
 [[nodiscard]] kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Problem& problem,
                                                            const Args& args);
 [[nodiscard]] Status fused_backward_behind_delta(const LaunchSite& site, const Problem& problem, const Args& args,
                                                  const kernels::FlashDeltaParams& delta,
-                                                 const kernels::AttentionFloat8* numbers);
+                                                 const kernels::AttentionFloat8* numbers,
+                                                 const FusedByteMaps* byte_maps);
 
 [[nodiscard]] kernels::FlashMask mask_of(const Problem& problem, const Args& args);
 

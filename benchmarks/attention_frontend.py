@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Times the cases of an attention list by one library, through NVIDIA's cudnn-frontend for Python.
+
+usage: attention_frontend.py CASES [--lock FILE] [--runs N] [--only TEXT] [--errors]
+       attention_frontend.py --compare OURS THEIRS
+
+  CASES      a list of benchmarks/cases, or any other with lines `name = attention ...`
+  --lock     held while a case is on the GPU, so that two processes, of two libraries, build their plans side by side
+             and never run at the same time
+  --errors   not times: the greatest and the rms error of each output against double, of the same data in every run; of cases
+             without options but bounds and bias
+  --compare  two outputs: a table with the ratio of each case, and the geometric means of forward and backward
+
+Needs a GPU, PyTorch and the frontend, which loads the library that the environment names. A case's time is the median of
+its calls, each after the L2 has been overwritten; of backward the library's default, which of NVIDIA's is not
+reproducible. What the frontend or the library refuses has its reason in place of a time.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import argparse
+import contextlib
+import fcntl
+import math
+import pathlib
+import re
+import sys
+
+SHAPE = re.compile(r"b(\d+)h(\d+)(?:/(\d+))?(?:/(\d+))?s(\d+)(?:/(\d+))?d(\d+)(?:/(\d+))?$")
+TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
+
+
+class Problem:
+    """An attention line of the problem language."""
+
+    def __init__(self, line):
+        words = line.split()
+        self.backward, self.type = words[1] == "bwd", words[2]
+        b, h, hk, hv, sq, sk, d, dv = SHAPE.match(words[3]).groups()
+        self.b, self.h, self.sq, self.d = int(b), int(h), int(sq), int(d)
+        self.hk, self.sk, self.dv = int(hk or h), int(sk or sq), int(dv or d)
+        self.flags = {w for w in words[4:] if "=" not in w}
+        self.values = dict(w.split("=", 1) for w in words[4:] if "=" in w)
+        self.ragged = "q:offsets" in self.values
+
+    def bounds(self):
+        right = 0 if "causal" in self.flags else self.values.get("right")
+        left = self.values.get("left")
+        return None if left is None else int(left), None if right is None else int(right)
+
+
+def reference(p, torch, q, k, v, bias, d_o):
+    """What each output is, in double; backward too where d_o is given."""
+    q, k, v = (t.double().requires_grad_() for t in (q, k, v))
+    keys, values = (t.repeat_interleave(p.h // p.hk, 1) for t in (k, v))
+    s = float(p.values.get("scale", 1)) * q @ keys.transpose(2, 3)
+    if bias is not None:
+        s = s + bias.double()
+    left, right = p.bounds()
+    distance = torch.arange(p.sk, device="cuda") - torch.arange(p.sq, device="cuda")[:, None]
+    if "bottom_right" in p.flags:
+        distance -= p.sk - p.sq
+    hidden = torch.zeros_like(distance, dtype=torch.bool)
+    if right is not None:
+        hidden |= distance > right
+    if left is not None:
+        hidden |= distance <= -left
+    s = s.masked_fill(hidden, -math.inf)
+    stats = s.logsumexp(3, keepdim=True)
+    o = torch.exp(s - stats) @ values
+    if d_o is None:
+        return {"o": o, "stats": stats}
+    o.backward(d_o.double())
+    return {"o": o.detach(), "stats": stats.detach(), "dQ": q.grad, "dK": k.grad, "dV": v.grad}
+
+
+def build(problem, torch, cudnn, handle, expected=None):
+    """The graph and its pack: every tensor with small random values, lengths and offsets as whole as they can be. What each
+    output is in double goes to `expected`, by name beside its memory, if it is a dictionary."""
+    p, kind = problem, getattr(torch, TYPES[problem.type])
+    if p.values.get("softcap"):
+        raise NotImplementedError("the frontend's soft cap is a function of the caller's")
+    io = {"bf16": cudnn.data_type.BFLOAT16, "f16": cudnn.data_type.HALF}[p.type]
+    graph = cudnn.pygraph(handle=handle, io_data_type=io, intermediate_data_type=cudnn.data_type.FLOAT,
+                          compute_data_type=cudnn.data_type.FLOAT)
+    pack, options, bias = {}, {"attn_scale": float(p.values.get("scale", 1))}, None
+
+    def rows(heads, length, dim):
+        if "bshd" in p.flags:
+            return torch.randn(p.b, length, heads, dim, device="cuda", dtype=kind).transpose(1, 2)
+        return torch.randn(p.b, heads, length, dim, device="cuda", dtype=kind)
+
+    def given(memory):
+        tensor = graph.tensor_like(memory)
+        pack[tensor] = memory
+        return tensor
+
+    def made(tensor, memory):
+        tensor.set_output(True).set_dim(list(memory.shape)).set_stride(list(memory.stride()))
+        tensor.set_data_type({torch.float32: cudnn.data_type.FLOAT}.get(memory.dtype, io))
+        pack[tensor] = memory
+        return tensor
+
+    def lengths(value):
+        return given(torch.full((p.b, 1, 1, 1), value, device="cuda", dtype=torch.int32))
+
+    q = rows(p.h, p.sq, p.d)
+    if "pages" in p.values:
+        pages, size = map(int, p.values["pages"].split("/"))
+        per_sequence = p.sk // size
+        k, v = (torch.randn(pages, p.hk, size, dim, device="cuda", dtype=kind) for dim in (p.d, p.dv))
+        table = torch.randperm(pages, device="cuda")[torch.arange(p.b * per_sequence, device="cuda") % pages]
+        table = table.to(torch.int32).reshape(p.b, 1, per_sequence, 1)
+        options.update(paged_attention_k_table=given(table), paged_attention_v_table=given(table.clone()),
+                       paged_attention_max_seq_len_kv=p.sk)
+    else:
+        k, v = rows(p.hk, p.sk, p.d), rows(p.hk, p.sk, p.dv)
+    o = rows(p.h, p.sq, p.dv)
+    d_o = rows(p.h, p.sq, p.dv) if p.backward else None
+    if p.ragged or "length_kv" in p.flags or "pages" in p.values:
+        options.update(use_padding_mask=True, seq_len_q=lengths(p.sq), seq_len_kv=lengths(p.sk))
+    left, right = p.bounds()
+    if left is not None:
+        options["diagonal_band_left_bound"] = left
+    if right is not None:
+        options["diagonal_band_right_bound"] = right
+    if "bottom_right" in p.flags:
+        options["diagonal_alignment"] = cudnn.diagonal_alignment.BOTTOM_RIGHT
+    if "alibi" in p.flags:
+        options["use_alibi_mask"] = True
+        options.setdefault("diagonal_band_right_bound", 0)
+    if "bias" in p.values:
+        dims = [int(x) for x in p.values["bias"].split(":")[1].split("x")]
+        bias = torch.randn(*dims, device="cuda", dtype=kind)
+        options["bias"] = given(bias)
+    if "dropout" in p.values:
+        seed, offset = (given(torch.full((1, 1, 1, 1), 7, device="cuda", dtype=torch.int64)) for _ in range(2))
+        options["dropout"] = (float(p.values["dropout"]), seed, offset)
+    if "sink" in p.flags:
+        options["sink_token"] = given(torch.zeros(1, p.h, 1, 1, device="cuda"))
+    inputs = [given(t) for t in (q, k, v)]
+    true = None if expected is None else reference(p, torch, q, k, v, bias, d_o)
+
+    def offsets(heads, dim, length):
+        return given((torch.arange(p.b + 1, device="cuda") * heads * dim * length).to(torch.int64).reshape(-1, 1, 1, 1))
+
+    ragged = []
+    if p.ragged:
+        ragged = [offsets(p.h, p.d, p.sq), offsets(p.hk, p.d, p.sk), offsets(p.hk, p.dv, p.sk), offsets(p.h, p.dv, p.sq)]
+        for tensor, its in zip(inputs, ragged):
+            tensor.set_ragged_offset(its)
+    if not p.backward:
+        out, stats = graph.sdpa(q=inputs[0], k=inputs[1], v=inputs[2], generate_stats="stats" in p.flags, **options)
+        made(out, o)
+        results = {"o": o}
+        if ragged:
+            out.set_ragged_offset(ragged[3])
+        if "stats" in p.flags:
+            results["stats"] = torch.empty(p.b, p.h, p.sq, 1, device="cuda")
+            made(stats, results["stats"])
+    else:
+        sums = torch.full((p.b, p.h, p.sq, 1), 10.0, device="cuda")
+        if true is not None:
+            o.copy_(true["o"])
+            sums.copy_(true["stats"])
+        d_o, o_in, stats = given(d_o), given(o), given(sums)
+        if ragged:
+            d_o.set_ragged_offset(ragged[3])
+            o_in.set_ragged_offset(ragged[3])
+            options.update(max_total_seq_len_q=p.b * p.sq, max_total_seq_len_kv=p.b * p.sk)
+        if "dbias" in p.values:
+            dims = [int(x) for x in p.values["dbias"].split(":")[1].split("x")]
+            memory = torch.empty(*dims, device="cuda", dtype=kind)
+            options["dBias"] = given(memory)
+        if "dsink" in p.flags:
+            options["dSink_token"] = given(torch.empty(1, p.h, 1, 1, device="cuda"))
+        gradients = graph.sdpa_backward(q=inputs[0], k=inputs[1], v=inputs[2], o=o_in, dO=d_o, stats=stats, **options)
+        results = dict(zip(("dQ", "dK", "dV"), (torch.empty_like(t) for t in (q, k, v))))
+        for index, (tensor, memory) in enumerate(zip(gradients, results.values())):
+            made(tensor, memory)
+            if ragged:
+                tensor.set_ragged_offset(ragged[index])
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
+    if expected is not None:
+        expected.update({name: (memory, true[name]) for name, memory in results.items()})
+    return graph, pack
+
+
+@contextlib.contextmanager
+def turn(path):
+    """Alone on the GPU."""
+    if path is None:
+        yield
+        return
+    with open(path, "a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def run(arguments):
+    import cudnn
+    import torch
+
+    handle = cudnn.create_handle()
+    cudnn.set_stream(handle=handle, stream=torch.cuda.current_stream().cuda_stream)
+    swept = torch.empty(1 << 27, dtype=torch.uint8, device="cuda")
+    print(f"# library {cudnn.backend_version()}, {torch.cuda.get_device_name()}", flush=True)
+    for line in pathlib.Path(arguments.cases).read_text(encoding="utf-8").splitlines():
+        if "= attention" not in line or line.startswith("#") or arguments.only not in line:
+            continue
+        name, text = (part.strip() for part in line.split("=", 1))
+        torch.manual_seed(sum(text.encode()))
+        if arguments.errors:
+            expected = {}
+            try:
+                graph, pack = build(Problem(text), torch, cudnn, handle, expected)
+                workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
+                graph.execute(pack, workspace, handle=handle)
+                for output, (memory, true) in expected.items():
+                    error = memory.double() - true
+                    print(f"{name} {output} greatest\t{error.abs().max().item():.6e}\t{text}")
+                    print(f"{name} {output} rms\t{error.square().mean().sqrt().item():.6e}\t{text}", flush=True)
+            except Exception as error:  # noqa: BLE001
+                print(f"{name}\tnan\t{' '.join(str(error).split())[:160]}", flush=True)
+            continue
+        try:
+            graph, pack = build(Problem(text), torch, cudnn, handle)
+            workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
+            torch.cuda.synchronize()
+            with turn(arguments.lock):
+                graph.execute(pack, workspace, handle=handle)
+                events = []
+                for _ in range(arguments.runs):
+                    swept.zero_()
+                    events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
+                    events[-1][0].record()
+                    graph.execute(pack, workspace, handle=handle)
+                    events[-1][1].record()
+                torch.cuda.synchronize()
+            times = sorted(a.elapsed_time(b) for a, b in events)
+            print(f"{name}\t{times[len(times) // 2]:.5f}\t{text}", flush=True)
+        except Exception as error:  # noqa: BLE001: a refusal is the case's result
+            print(f"{name}\tnan\t{' '.join(str(error).split())[:160]}", flush=True)
+        pack = workspace = graph = None
+        torch.cuda.empty_cache()
+
+
+def compare(ours, theirs):
+    def table(path):
+        lines = [l.split("\t") for l in pathlib.Path(path).read_text(encoding="utf-8").splitlines() if "\t" in l]
+        return {fields[0]: (float(fields[1]), fields[2]) for fields in lines}
+
+    a, b = table(ours), table(theirs)
+    ratios = {"fwd": [], "bwd": []}
+    for name, (mine, text) in a.items():
+        other, reason = b.get(name, (math.nan, "not reached"))
+        ratio = mine / other
+        if ratio == ratio:
+            ratios["bwd" if " bwd " in text else "fwd"].append(ratio)
+            print(f"{name:32} {mine:10.4g} {other:10.4g} {ratio:6.3f}{'  above 1.05' if ratio > 1.05 else ''}")
+        else:
+            print(f"{name:32} {mine:10.4g} {other:10.4g}    nan  {text if mine != mine else 'theirs: ' + reason}")
+    for kind, all_of in ratios.items():
+        if all_of:
+            mean = math.exp(sum(map(math.log, all_of)) / len(all_of))
+            print(f"{kind}: geometric mean {mean:.3f} of {len(all_of)}, greatest {max(all_of):.3f}, "
+                  f"{sum(r > 1.05 for r in all_of)} above 1.05")
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("cases", nargs="?")
+    parser.add_argument("--lock")
+    parser.add_argument("--runs", type=int, default=11)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--errors", action="store_true")
+    parser.add_argument("--compare", nargs=2)
+    arguments = parser.parse_args()
+    if arguments.compare:
+        return compare(*arguments.compare)
+    if arguments.cases is None:
+        parser.error("no list of cases")
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
