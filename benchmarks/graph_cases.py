@@ -4,6 +4,7 @@
 usage: graph_cases.py LIST
 
   pointwise   benchmarks/cases/pointwise.txt, each program as a graph of pointwise operations
+  chains      benchmarks/cases/pointwise_chains.txt, likewise
   norms       benchmarks/cases/layer_norm.txt, batch normalization, and norms with the operations around them
   epilogues   the 3x3 and 1x1 convolutions of ResNet-50 in half precision, plain, with bias, residual and activations, and with
               statistics
@@ -164,6 +165,11 @@ def pointwise():
     for line in lines_of("pointwise.txt"):
         if " index" not in line:
             yield line.replace("pointwise ", "")[:150], pointwise_graph(line)
+
+
+def chains():
+    for line in lines_of("pointwise_chains.txt"):
+        yield line.replace("pointwise ", "")[:150], pointwise_graph(line)
 
 
 def packed(dims, channels_last):
@@ -410,7 +416,7 @@ def float8():
 
 
 def main():
-    lists = {f.__name__: f for f in (pointwise, norms, epilogues, attention, matmul, float8)}
+    lists = {f.__name__: f for f in (pointwise, chains, norms, epilogues, attention, matmul, float8)}
     if len(sys.argv) != 2 or sys.argv[1] not in lists:
         sys.exit(__doc__)
     for name, text in lists[sys.argv[1]]():

@@ -23,6 +23,13 @@ struct PackPositions {
     for (int p = 0; p < P; ++p) rest[p] = min(first + p * kProgramThreads, args.packs - 1);
     divide(args, rest);
   }
+  __device__ __forceinline__ explicit PackPositions(int4 its) {
+    static_assert(P == 1 && kProgramVectorLoops == 4, "four indices");
+    at[0][0] = its.x, at[1][0] = its.y, at[2][0] = its.z, at[3][0] = its.w;
+  }
+  [[nodiscard]] __device__ __forceinline__ int4 first() const {
+    return make_int4(at[0][0], at[1][0], at[2][0], at[3][0]);
+  }
   // Of numbers that exist.
   template <class Args>
   __device__ __forceinline__ PackPositions(const Args& args, std::uint32_t (&numbers)[P]) {

@@ -5,7 +5,7 @@
 #include "kernels/pointwise/match_compiled.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/pointwise/program_compiled_sm90.hpp"
-#include "kernels/pointwise/program_registers_sm90.hpp"
+#include "kernels/pointwise/program_staged_sm90.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 
@@ -149,36 +149,64 @@ void launch_vector(VectorArgs* args, const ProgramParams& params, cudaStream_t s
                       *args);
 }
 
-// A tensor that the kernel with values in registers takes: of a type that it widens, in packs or the same for a pack.
-bool set_register_tensor(const ProgramParams& params, const ProgramTensor& from, int width, VectorTensor* to) {
+// A tensor that the kernel with staged operands takes: of a type that it widens, in packs or the same for a pack.
+bool set_staged_tensor(const ProgramParams& params, const ProgramTensor& from, int width, VectorTensor* to) {
   const bool is_known =
       from.type == AnyType::f16 || from.type == AnyType::bf16 || (from.type == AnyType::f32 && width == 4);
-  if (!is_known || from.is_index || !set_tensor(params, from, width, to)) return false;
+  const bool is_spread = from.type == AnyType::f32 && from.strides[params.rank - 1] == 0;
+  if (!(is_known || is_spread) || from.is_index || !set_tensor(params, from, width, to)) return false;
   return to->form == InputForm::staged || to->step == 0;
 }
 
-// Returns false, with nothing launched, where inputs and temporaries are too many for registers, or lie otherwise.
-bool try_registers(const ProgramParams& params, cudaStream_t stream) {
+StagedForm staged_form(const VectorTensor& tensor) {
+  if (tensor.form != InputForm::staged) return StagedForm::spread;
+  const auto type = static_cast<AnyType>(tensor.type);
+  return type == AnyType::f16 ? StagedForm::f16 : type == AnyType::bf16 ? StagedForm::bf16 : StagedForm::f32;
+}
+
+// Returns false, with nothing launched, where the operands lie otherwise or do not fit into shared memory.
+bool try_staged(const ProgramParams& params, cudaStream_t stream) {
   const int width = pack_width(params);
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
   if (params.dims[last] % width != 0 || packs > tile::kMaxIterations) return false;
-  RegisterArgs args;
-  if (!register_code(*params.code, &args.code) || (args.code.any && width == 8)) return false;
+  StagedArgs args;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
+  args.inputs = params.inputs;
   for (int i = 0; i < params.rank; ++i) {
     args.dims[i] = tile::FastDivmod(static_cast<std::uint32_t>(params.dims[last - i] / (i == 0 ? width : 1)));
   }
-  for (int t = 0; t < args.code.inputs; ++t) {
-    if (!set_register_tensor(params, params.in[args.code.input[t]], width, &args.in[t])) return false;
+  for (int t = 0; t < params.inputs; ++t) {
+    args.table.in[t].form = InputForm::gathered;  // a scalar: no step fetches it
+    if (params.in[t].present && !set_staged_tensor(params, params.in[t], width, &args.table.in[t])) return false;
   }
   for (int t = 0; t < params.outputs; ++t) {
-    VectorTensor* const tensor = &args.out[t];
-    if (!set_register_tensor(params, params.out[t], width, tensor) || tensor->form != InputForm::staged) return false;
+    VectorTensor* const tensor = &args.table.out[t];
+    if (!set_staged_tensor(params, params.out[t], width, tensor) || tensor->form != InputForm::staged) return false;
   }
-  launch_registers(width, args, params.multiprocessors, stream);
+  StagedForm forms[tile::kProgramInputs];
+  for (int t = 0; t < params.inputs; ++t) forms[t] = staged_form(args.table.in[t]);
+  StagedCode* const code = &args.table.code;
+  // That of the kernel's steps of an operation and an input. In 16 bits the output's type, which most inputs have, too.
+  const StagedForm usual = width == 4 ? StagedForm::f32 : staged_form(args.table.out[0]);
+  if (!staged_code(*params.code, forms, usual, code)) return false;
+  if (code->any && !staged_code(*params.code, forms, StagedForm::spread, code)) return false;
+  const int packs_of_thread = packs_of_staged(width, code->any);
+  args.whole_tiles = params.rank == 1 || params.dims[last] / width % (packs_of_thread * kProgramThreads) == 0;
+  std::int32_t places[tile::kProgramInputs] = {};
+  for (int t = 0; t < params.inputs; ++t) {
+    VectorTensor* const tensor = &args.table.in[t];
+    if (tensor->form != InputForm::staged) continue;
+    places[t] = tensor->step = args.stage_bytes;
+    args.stage_bytes += tensor->chunk * packs_of_thread * kProgramThreads;
+  }
+  const int temp_bytes = packs_of_thread * width * 4 * kProgramThreads;
+  args.temp_bytes = params.code->temps * temp_bytes;
+  if (args.temp_bytes + args.stage_bytes > kMaxStagedBytes) return false;
+  place_operands(places, temp_bytes, code);
+  launch_staged(width, code->any, usual, args, params.multiprocessors, stream);
   return true;
 }
 
@@ -243,7 +271,7 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
 
 // Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
-  if (try_compiled(params, stream) || try_registers(params, stream) || try_vector(params, stream)) return;
+  if (try_compiled(params, stream) || try_staged(params, stream) || try_vector(params, stream)) return;
   if (params.is_double) {
     launch_scalar<double, kProgramScalarElements / 2>(params, *params.code64, stream);
   } else {

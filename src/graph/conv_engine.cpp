@@ -17,6 +17,7 @@
 #include "graph/epilogue_activation.hpp"
 #include "ops/conv/engine.hpp"
 #include "ops/conv/plan.hpp"
+#include "ops/conv/select/heuristics.hpp"
 
 namespace gpudnn::graph {
 namespace {
@@ -393,7 +394,7 @@ bool rank_convolution(const Graph& graph, const Device& device, std::vector<Choi
     match.problem.math = math_of(tensor_cores);
     double least = 0;  // what measurements put first stays first, whatever the models say of the others
     const auto has_row = tensor_cores ? &has_row_with_tensor_cores : &has_row_without_tensor_cores;
-    for (const conv::Choice& ranked : conv::rank(match.problem, device, has_row)) {
+    for (const conv::Choice& ranked : conv::rank_with_measurements(match.problem, device, has_row)) {
       least = std::max(least, ranked.seconds);
       const Rows& rows = rows_of(*ranked.engine);
       const Engine* engine = tensor_cores ? rows.with : rows.without;

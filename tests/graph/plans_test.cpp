@@ -3,7 +3,11 @@
 #include <regex>
 
 #include "client.hpp"
+#include "core/device.hpp"
+#include "graph/engine.hpp"
 #include "graph/kinds.hpp"
+#include "ops/conv/select/heuristics.hpp"
+#include "ops/conv/select/tuning_cache.hpp"
 #include "support/session.hpp"
 
 namespace gpudnn::test {
@@ -135,6 +139,26 @@ TEST(GraphPlans, KnobsRebuildAnEngine) {
     ASSERT_EQ(config.set_descriptor(GPUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choice), GPUDNN_STATUS_SUCCESS);
     EXPECT_EQ(config.finalize(), value == -1 ? GPUDNN_STATUS_SUCCESS : GPUDNN_STATUS_NOT_SUPPORTED);
   }
+}
+
+// What Find measured puts an engine first for graphs, too.
+TEST(GraphPlans, GoByTheTuningCache) {
+  const HostHandle handle;
+  ClientGraph client;
+  build(read("tensor 1 f32 2x5x7x7; tensor 2 f32 6x5x3x3; tensor 3 f32 2x6x7x7\n"
+             "conv_fwd cross x=1 w=2 y=3 compute=f32 pre=1x1 post=1x1 stride=1x1 dilation=1x1"),
+        handle, &client);
+  const auto first = [&] { return engine_index(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front()); };
+  std::string why;
+  const auto problem = conv::from_text("conv fwd f32 nchw n2c5h7w7 k6r3s3 p1x1 t1x1 d1x1 g1 acc=f32 math=fma", &why);
+  ASSERT_TRUE(problem) << why;
+  const std::int64_t before = first();
+  for (const conv::Choice& choice : conv::rank(*problem, host_device())) {
+    conv::tuning_cache().record(*problem, host_device(), {conv::row_of(choice)});
+    EXPECT_STREQ(graph::engine_of_index(first())->inner, choice.engine->name);
+  }
+  conv::tuning_cache().record(*problem, host_device(), {});
+  EXPECT_EQ(first(), before);
 }
 
 TEST(GraphPlans, IndicesWithoutAnEngine) {

@@ -19,6 +19,7 @@ namespace {
 constexpr std::int64_t kInterpreter = 100;
 constexpr std::int64_t kSegments = 101;
 constexpr std::int64_t kNode = 330;
+constexpr int kCasesForAll = 400;  // graphs that have every kind of operation among them, and every engine
 using Dims = std::vector<std::int64_t>;
 
 std::string joined(const Dims& dims, char with) {
@@ -576,8 +577,10 @@ TEST(RandomGraphs, TheBoundOfRoundingsHoldsForTf32AndIsClose) {
 
 TEST(RandomGraphs, EnginesAgreeWithTheInterpreter) {
   Runs runs;
-  compare(Backend::host().handle(), session_cases(2000), &runs);
+  const int cases = session_cases(2000);
+  compare(Backend::host().handle(), cases, &runs);
   EXPECT_TRUE(runs.refused.empty()) << runs.refused.front();
+  if (cases < kCasesForAll) return;
   EXPECT_GT(runs.of_engine[kSegments], 0);
   EXPECT_GE(runs.operations.size(), 18U);
 }
@@ -588,8 +591,10 @@ TEST(RandomGraphs, EnginesAgreeWithTheInterpreterOnTheDevice) {
   Runs runs;
   const int cases = session_cases(600);
   compare(Backend::at_hand().handle(), cases, &runs);
-  EXPECT_GT(runs.of_engine[kSegments], 0);
-  EXPECT_GT(runs.of_engine[kNode], 0);
+  if (cases >= kCasesForAll) {
+    EXPECT_GT(runs.of_engine[kSegments], 0);
+    EXPECT_GT(runs.of_engine[kNode], 0);
+  }
   for (const std::string& graph : runs.refused) EXPECT_NE(graph.find("conv_"), std::string::npos) << graph;
   std::printf("%zu of %d graphs without an engine\n", runs.refused.size(), 2 * cases);
 }

@@ -17,7 +17,7 @@
 #include "support/sweep.hpp"
 
 #ifdef GPUDNN_WITH_CUDA
-#include "kernels/pointwise/register_steps.hpp"
+#include "kernels/pointwise/staged_steps.hpp"
 #endif
 
 namespace gpudnn::test {
@@ -372,78 +372,168 @@ TEST(Pointwise, StepsEqualInstructions) {
 }
 
 #ifdef GPUDNN_WITH_CUDA
-// Runs the steps that have a number for each place of a value, by the definition of the numbers.
+// Runs the steps of the kernel with staged operands, by the definition of their kinds.
 template <class Context, int E = Context::E>
-void run_register_steps(const kernels::RegisterCode& code, Context& context) {
-  using kernels::OneStep;
-  using kernels::SlotStep;
-  float slots[kernels::kRegisterSlots][E];
+void run_staged_steps(const kernels::StagedCode& code, Context& context) {
+  using kernels::StagedOp;
   float a[E] = {};
+  float b[E] = {};
   std::uint32_t predicate = 0;
-  for (int t = 0; t < code.inputs; ++t) context.fetch(code.input[t], slots[t]);
-  const tile::ProgramStep<float>* step = code.step;
-  for (; step->word != 0; ++step) {
-    const int number = static_cast<int>(step->word >> kernels::kRegisterStepBit);
-    const int slot = static_cast<int>(step->word >> 10 & 63U);
-    tile::ProgramStep<float> as = *step;
-    float b[E] = {};
-    if (number >= kernels::kFirstSlotStep) {
-      const int op = (number - kernels::kFirstSlotStep) / kernels::kRegisterSlots;
-      float(&its)[E] = slots[number % kernels::kRegisterSlots];
-      constexpr int kOps[] = {tile::kStepLoad,
-                              0,
-                              tile::kStepAdd,
-                              static_cast<int>(Op::sub),
-                              tile::kStepSubFrom,
-                              tile::kStepMul,
-                              static_cast<int>(Op::max),
-                              static_cast<int>(Op::min)};
-      as.word = static_cast<std::uint32_t>(kOps[op]);
-      std::copy(its, its + E, b);
-      if (op == static_cast<int>(SlotStep::load)) {
+  const auto apply = [&](int op, float number) {
+    const tile::ProgramStep<float> as = {static_cast<std::uint32_t>(op), {0, 0, number}};
+    float operand[E];  // which a step may change
+    std::copy(b, b + E, operand);
+    tile::apply_step(as, a, operand, &predicate);
+  };
+  bool is_gone[tile::kProgramInputs] = {};  // the next tile's packs may have come in its place
+  const auto fetch = [&](int input, float(&to)[E]) {
+    context.fetch(input, to);
+    if (is_gone[input]) std::fill(to, to + E, std::numeric_limits<float>::quiet_NaN());
+  };
+  const auto forget = [&] { std::fill(b, b + E, std::numeric_limits<float>::quiet_NaN()); };
+  for (const kernels::StagedStep* step = code.step; step->word != 0; ++step) {
+    const int slot = staged_slot(*step);
+    const float number = step->number;
+    switch (staged_op(*step)) {
+      case StagedOp::load_f16:
+      case StagedOp::load_bf16:
+      case StagedOp::load_f32:
+        fetch(slot, a);
+        break;
+      case StagedOp::load_temp:
+        context.recall(slot, a);
+        break;
+      case StagedOp::fetch_f16:
+      case StagedOp::fetch_bf16:
+      case StagedOp::fetch_f32:
+      case StagedOp::fetch_spread:
+        fetch(slot, b);
+        break;
+      case StagedOp::fetch_temp:
+        context.recall(slot, b);
+        break;
+      case StagedOp::take:
         std::copy(b, b + E, a);
-      } else if (op == static_cast<int>(SlotStep::keep)) {
-        std::copy(a, a + E, its);
-      } else {
-        tile::apply_step(as, a, b, &predicate);
+        break;
+      case StagedOp::add_input:
+        fetch(slot, b);
+        [[fallthrough]];
+      case StagedOp::add:
+        apply(tile::kStepAdd, 0);
+        break;
+      case StagedOp::sub_input:
+        fetch(slot, b);
+        [[fallthrough]];
+      case StagedOp::sub:
+        apply(static_cast<int>(Op::sub), 0);
+        break;
+      case StagedOp::sub_from_input:
+        fetch(slot, b);
+        [[fallthrough]];
+      case StagedOp::sub_from:
+        apply(tile::kStepSubFrom, 0);
+        break;
+      case StagedOp::mul_input:
+        fetch(slot, b);
+        [[fallthrough]];
+      case StagedOp::mul:
+        apply(tile::kStepMul, 0);
+        break;
+      case StagedOp::max_input:
+        fetch(slot, b);
+        [[fallthrough]];
+      case StagedOp::max:
+        apply(static_cast<int>(Op::max), 0);
+        break;
+      case StagedOp::min_input:
+        fetch(slot, b);
+        [[fallthrough]];
+      case StagedOp::min:
+        apply(static_cast<int>(Op::min), 0);
+        break;
+      case StagedOp::add_number:
+        apply(tile::kStepAddImmediate, number);
+        break;
+      case StagedOp::mul_number:
+        apply(tile::kStepMulImmediate, number);
+        break;
+      case StagedOp::max_number:
+        apply(tile::kStepMaxImmediate, number);
+        break;
+      case StagedOp::min_number:
+        apply(tile::kStepMinImmediate, number);
+        break;
+      case StagedOp::mul_add_numbers:
+        apply(tile::kStepMulImmediate, number);
+        apply(tile::kStepAddImmediate, step->p[0]);
+        break;
+      case StagedOp::add_mul_numbers:
+        apply(tile::kStepAddImmediate, number);
+        apply(tile::kStepMulImmediate, step->p[0]);
+        break;
+      case StagedOp::clamp:
+        apply(tile::kStepMaxImmediate, number);
+        apply(tile::kStepMinImmediate, step->p[0]);
+        break;
+      case StagedOp::set_number:
+        std::fill(a, a + E, number);
+        break;
+      case StagedOp::square: {
+        float operand[E];
+        std::copy(a, a + E, operand);
+        const tile::ProgramStep<float> as = {static_cast<std::uint32_t>(tile::kStepMul), {}};
+        tile::apply_step(as, a, operand, &predicate);
+        break;
       }
-      continue;
-    }
-    constexpr int kOps[] = {
-        0, tile::kStepAddImmediate, tile::kStepMulImmediate,   tile::kStepMaxImmediate,  tile::kStepMinImmediate,
-        0, tile::kStepMul,          static_cast<int>(Op::abs), static_cast<int>(Op::neg)};
-    switch (static_cast<OneStep>(number)) {
-      case OneStep::round_f16:
+      case StagedOp::abs:
+        apply(static_cast<int>(Op::abs), 0);
+        break;
+      case StagedOp::neg:
+        apply(static_cast<int>(Op::neg), 0);
+        break;
+      case StagedOp::round_f16:
         context.round(tile::AnyType::f16, a);
         break;
-      case OneStep::round_bf16:
+      case StagedOp::round_bf16:
         context.round(tile::AnyType::bf16, a);
         break;
-      case OneStep::store:
+      case StagedOp::keep:
+        context.keep(slot, a);
+        break;
+      case StagedOp::store:
         context.store(slot, a);
+        forget();
         break;
-      case OneStep::set_number:
-        std::fill(a, a + E, step->p[tile::kStepImmediate]);
+      case StagedOp::stage:
+        is_gone[slot] = true;
         break;
-      case OneStep::any: {
-        const auto source = static_cast<tile::StepSource>(step->word >> 7 & 7U);
-        if (source == tile::StepSource::self) std::copy(a, a + E, b);
-        if (source == tile::StepSource::immediate) std::fill(b, b + E, step->p[tile::kStepImmediate]);
-        if (source == tile::StepSource::input || source == tile::StepSource::temp)
-          std::copy(slots[slot], slots[slot] + E, b);
+      case StagedOp::set_operand:
+        std::fill(b, b + E, number);
+        break;
+      case StagedOp::copy_operand:
+        std::copy(a, a + E, b);
+        break;
+      default: {
+        const tile::ProgramStep<float> as = {step->word, {step->p[0], step->p[1], number}};
         tile::apply_step(as, a, b, &predicate);
+        forget();
         break;
       }
-      default:
-        as.word = static_cast<std::uint32_t>(kOps[number]);
-        std::copy(a, a + E, b);
-        tile::apply_step(as, a, b, &predicate);
-        break;
     }
   }
 }
 
-TEST(Pointwise, RegisterStepsEqualTheMachines) {
+// The form in which the kernel would take a load.
+kernels::StagedForm form_of(const Problem& problem, int load) {
+  const TensorGeometry& tensor = problem.loads[load];
+  if (problem.program.load_kind[load] != pointwise::LoadKind::tensor) return kernels::StagedForm::f32;
+  if (tensor.dims[problem.rank - 1] == 1) return kernels::StagedForm::spread;
+  return tensor.type == GPUDNN_DATA_HALF       ? kernels::StagedForm::f16
+         : tensor.type == GPUDNN_DATA_BFLOAT16 ? kernels::StagedForm::bf16
+                                               : kernels::StagedForm::f32;
+}
+
+TEST(Pointwise, StagedStepsEqualTheMachines) {
   int taken = 0;
   int without_any = 0;
   sweep(
@@ -453,17 +543,19 @@ TEST(Pointwise, RegisterStepsEqualTheMachines) {
         if (!made.why.empty()) return made.why;
         tile::ProgramCode<float> code;
         bind(made.lowered, made.data.scalars.data(), &code);
-        kernels::RegisterCode registers;
-        if (!register_code(code, &registers)) return "";
+        kernels::StagedForm forms[pointwise::kMaxLoads];
+        for (int t = 0; t < c.problem.program.loads; ++t) forms[t] = form_of(c.problem, t);
+        kernels::StagedCode staged;
+        if (!staged_code(code, forms, forms[c.problem.program.loads - 1], &staged)) return "";
         ++taken;
-        without_any += registers.any ? 0 : 1;
+        without_any += staged.any ? 0 : 1;
         const pointwise::Loops loops = loops_of(c.problem);
         std::int64_t count = 1;
         for (int i = 0; i < loops.rank; ++i) count *= loops.dims[i];
         for (std::int64_t first = 0; first < count; first += HostContext<float>::E) {
           HostContext<float> context{c.problem, made.data, &made.outcome, loops,
                                      std::min(first, count - HostContext<float>::E)};
-          run_register_steps(registers, context);
+          run_staged_steps(staged, context);
         }
         return difference(c.problem, made.expected, made.outcome);
       });
@@ -499,17 +591,19 @@ TEST(Pointwise, StepsAreFew) {
 }
 
 TEST(Pointwise, BenchmarksAreLegal) {
-  std::ifstream file(case_folder() + "/../../benchmarks/cases/pointwise.txt");
   int problems = 0;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    ++problems;
-    std::string why;
-    const auto problem = pointwise::from_text(line, &why);
-    ASSERT_TRUE(problem) << line << ": " << why;
-    EXPECT_EQ(validate(*problem), GPUDNN_STATUS_SUCCESS) << line << ": " << take_error_text();
+  for (const char* const name : {"pointwise", "pointwise_chains"}) {
+    std::ifstream file(case_folder() + "/../../benchmarks/cases/" + name + ".txt");
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      ++problems;
+      std::string why;
+      const auto problem = pointwise::from_text(line, &why);
+      ASSERT_TRUE(problem) << line << ": " << why;
+      EXPECT_EQ(validate(*problem), GPUDNN_STATUS_SUCCESS) << line << ": " << take_error_text();
+    }
   }
-  EXPECT_GE(problems, 40);
+  EXPECT_GE(problems, 50);
 }
 
 }  // namespace

@@ -74,6 +74,12 @@ std::vector<Choice> rank(const Problem& problem, const Device& device, EnginePre
   return choices;
 }
 
+std::vector<Choice> rank_with_measurements(const Problem& problem, const Device& device, EnginePredicate wanted) {
+  std::vector<Choice> choices = rank(problem, device, wanted);
+  put_measured_first(tuning_cache().find(problem, device), Source::tuning_cache, &choices);
+  return choices;
+}
+
 Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem) {
   using Choices = std::vector<Choice>;
   const Key key{problem, 1};

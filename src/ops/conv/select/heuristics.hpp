@@ -28,7 +28,11 @@ struct Limits {
 // engine does not take this problem, or no longer has that config.
 void put_measured_first(std::span<const TunedRow> rows, Source source, std::vector<Choice>* choices);
 
-// rank(), with what Find measured in this process or an earlier one before it. The handle keeps it: a program asks for
+// rank(), with what Find measured in this process or an earlier one before it.
+[[nodiscard]] std::vector<Choice> rank_with_measurements(const Problem& problem, const Device& device,
+                                                         EnginePredicate wanted);
+
+// The same of all engines. The handle keeps it: a program asks for
 // the algorithm, then for the workspace, then it runs.
 using Ranking = std::shared_ptr<const std::vector<Choice>>;
 [[nodiscard]] Ranking rank_with_measurements(gpudnnHandle_t handle, const Problem& problem);
