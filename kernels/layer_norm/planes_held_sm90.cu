@@ -9,7 +9,7 @@ namespace gpudnn::kernels {
 namespace {
 
 // Of a block, at most: two of them share a multiprocessor.
-constexpr int kMostBytes = 110 * 1024;
+constexpr int kMaxBytes = 110 * 1024;
 // With so few, four do.
 constexpr int kEnoughBytes = 55 * 1024;
 
@@ -18,7 +18,7 @@ int bytes_of(int pieces, int piece_packs) { return kLnHeldHeader + pieces * piec
 template <class T>
 void launch(const LayerNormHeld& held, const LayerNormPlaneArgs& args, const tile::LoopNest<6>& sets,
             cudaStream_t stream) {
-  cuda::allow_shared_memory<layer_norm_planes_held<T>>(kMostBytes, true);
+  cuda::allow_shared_memory<layer_norm_planes_held<T>>(kMaxBytes, true);
   const LayerNormHeldShape shape = {held.cluster, held.pieces};
   cuda::launch_kernel(
       layer_norm_planes_held<T>,
@@ -32,7 +32,7 @@ LayerNormHeld layer_norm_held(std::int64_t pieces, int piece_packs) {
   LayerNormHeld held;
   for (int cluster = 1; cluster <= kLnMaxCluster; cluster *= 2) {
     const std::int64_t of_block = (pieces + cluster - 1) / cluster;
-    if (of_block > kLnHeldPieces || bytes_of(static_cast<int>(of_block), piece_packs) > kMostBytes) continue;
+    if (of_block > kLnHeldPieces || bytes_of(static_cast<int>(of_block), piece_packs) > kMaxBytes) continue;
     held = {cluster, static_cast<int>(of_block)};
     if (bytes_of(held.pieces, piece_packs) <= kEnoughBytes) break;
   }
