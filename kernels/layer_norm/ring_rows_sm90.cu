@@ -14,7 +14,7 @@ namespace {
 // Packs of a row, at least: with floats for each column, and where many columns share their parameters. Shorter rows,
 // and those whose parameters are halves, have groups (row_groups_sm90.cu), which read the parameters once for two rows.
 constexpr std::int64_t kLeast = 2048;
-constexpr std::int64_t kLeastShared = 512;
+constexpr std::int64_t kLeastShared = 2048;
 
 struct Cut {
   int cluster = 0;
