@@ -67,6 +67,9 @@ void launch_layer_norm_resident_rows(const LayerNormParams& params, CUstream_st*
 // The same, many: several rows a block.
 [[nodiscard]] bool layer_norm_row_groups_fit(const LayerNormParams& params);
 void launch_layer_norm_row_groups(const LayerNormParams& params, CUstream_st* stream);
+// Rows of halves, many and long, with nothing around: through a ring in shared memory.
+[[nodiscard]] bool layer_norm_ring_rows_fit(const LayerNormParams& params);
+void launch_layer_norm_ring_rows(const LayerNormParams& params, CUstream_st* stream);
 // The same, many, with a residual and nothing else around.
 [[nodiscard]] bool layer_norm_rows_of_sum_fit(const LayerNormParams& params);
 void launch_layer_norm_rows_of_sum(const LayerNormParams& params, CUstream_st* stream);

@@ -5,6 +5,7 @@
 #include "kernels/layer_norm/finish.hpp"
 #include "kernels/layer_norm/fit.hpp"
 #include "kernels/layer_norm/planes_backward.cuh"
+#include "kernels/layer_norm/planes_held.hpp"
 #include "kernels/tile/least.hpp"
 
 namespace gpudnn::kernels {
@@ -69,12 +70,21 @@ struct PlaneCut {
   int parts = 1;
   int part_packs = 0;
   int pieces = 1;
+  LayerNormHeld held;  // x and dy in shared memory, by parts of planes
 };
 
 PlaneCut cut_of(const LayerNormParams& params, const Planes& planes) {
   const std::int64_t packs = planes.elements * tile::any_type_bytes(params.x.type) / 16;
   const std::int64_t all = planes.samples * planes.groups * planes.of_set;
   PlaneCut cut;
+  if (params.has_clusters && packs >= kLnHeldLeast) {
+    constexpr std::int64_t kHeldPiece = 128;  // packs, at most
+    const std::int64_t parts = (packs + kHeldPiece - 1) / kHeldPiece;
+    cut.part_packs = static_cast<int>((packs + parts - 1) / parts);
+    cut.parts = static_cast<int>((packs + cut.part_packs - 1) / cut.part_packs);
+    cut.held = layer_norm_held(planes.of_set * cut.parts, cut.part_packs);
+    if (cut.held.cluster > 0) return cut;
+  }
   std::int64_t part = kLnPlanePiece;
   while (part > kLnPlaneWarp && all * ((packs + part - 1) / part) < 4 * params.multiprocessors) part /= 2;
   cut.parts = static_cast<int>((packs + part - 1) / part);
@@ -152,16 +162,14 @@ void launch_layer_norm_planes_backward(const LayerNormParams& params, CUstream_s
   args.groups = divisor(planes.groups);
   args.one_over_count = static_cast<float>(1 / static_cast<double>(params.within.count()));
   const Sets sets(params.between);
-  switch (params.x.type) {
-    case tile::AnyType::f16:
-      launch_typed<tile::Half>(args, cut, sets, stream);
-      break;
-    case tile::AnyType::bf16:
-      launch_typed<tile::BFloat16>(args, cut, sets, stream);
-      break;
-    default:
-      launch_typed<float>(args, cut, sets, stream);
-      break;
+  if (cut.held.cluster > 0) {
+    launch_layer_norm_planes_held(cut.held, params.x.type, args, sets, stream);
+  } else if (params.x.type == tile::AnyType::f16) {
+    launch_typed<tile::Half>(args, cut, sets, stream);
+  } else if (params.x.type == tile::AnyType::bf16) {
+    launch_typed<tile::BFloat16>(args, cut, sets, stream);
+  } else {
+    launch_typed<float>(args, cut, sets, stream);
   }
   if (params.dscale.data == nullptr && params.dbias.data == nullptr) return;
   launch_layer_norm_finish({.partials = params.partials,

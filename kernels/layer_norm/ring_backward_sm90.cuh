@@ -116,9 +116,10 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
       ptx::mbarrier_init(&shared->full[stage], 1);
       ptx::mbarrier_init(&shared->empty[stage], static_cast<std::uint32_t>(threads));
     }
-    // A block alone tells itself by plain stores and an arrival of each warp.
+    // A block alone tells itself by plain stores and an arrival of each thread: the reads of all of them come before
+    // what the next but one row's sums take the place of.
     for (std::uint64_t& barrier : shared->told)
-      ptx::mbarrier_init(&barrier, alone ? static_cast<std::uint32_t>(warps) : 1);
+      ptx::mbarrier_init(&barrier, alone ? static_cast<std::uint32_t>(threads) : 1);
     ptx::fence_mbarrier_init();
     for (std::uint32_t i = 0; i < 2 && !alone; ++i) expect_sums(i);
   }
@@ -167,10 +168,8 @@ __global__ void __launch_bounds__(kLnRingResident, 1)
   const auto tell = [&](std::uint32_t i, const RowSums& sums) {
     __syncwarp();  // all lanes have read the sums that those of the next row take the place of
     if (alone) {
-      if (lane == 0) {
-        shared->sums[i & 1][warp] = sums;
-        ptx::mbarrier_arrive(&shared->told[i & 1]);
-      }
+      if (lane == 0) shared->sums[i & 1][warp] = sums;
+      ptx::mbarrier_arrive(&shared->told[i & 1]);
     } else if (lane < ring.cluster) {
       std::uint64_t bits;
       static_assert(sizeof bits == sizeof sums, "a warp's sums travel in one store");

@@ -18,7 +18,7 @@
 
 namespace gpudnn::kernels {
 
-// What stands around the norm that an instance has code for: nothing, what is behind it, and a residual before it too.
+// What stands around the norm that an instance has code for: nothing, what is behind it, or a residual before it too.
 enum LayerNormGroupAround : int { kLnNothing, kLnBehind, kLnBoth };
 // So that a multiprocessor has room for 7, 6 and 5 blocks of 128 threads.
 constexpr int layer_norm_group_registers(int around) { return around == kLnBoth ? 100 : around == kLnBehind ? 80 : 72; }
@@ -96,25 +96,27 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
   }
 
   // The rows of a group, asked for; behind the last row it is read again.
-  Pack packs[kRows][kPacks];
-  const auto load = [&](const void* from, std::uint32_t first) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const T* const row =
-          static_cast<const T*>(from) + (min(first + static_cast<unsigned>(r), args.rows - 1) * args.x_row + column);
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k)
-        if (is_mine(k)) packs[r][k] = tile::load_pack<T, N>(row + k * step);
-    }
-  };
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) packs[r][k].fill(T{0});
-  }
   const std::uint32_t row = group * kRows;
   const auto is_row = [&](int r) { return row + static_cast<unsigned>(r) < args.rows; };
-  load(args.x, row);
+  const auto load = [&](const void* from, Pack(&packs)[kRows][kPacks]) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) packs[r][k].fill(T{0});
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const T* const begin =
+          static_cast<const T*>(from) + (min(row + static_cast<unsigned>(r), args.rows - 1) * args.x_row + column);
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k)
+        if (is_mine(k)) packs[r][k] = tile::load_pack<T, N>(begin + k * step);
+    }
+  };
+  Pack packs[kRows][kPacks];
+  load(args.x, packs);
+  [[maybe_unused]] Pack residual[kAround == kLnBoth ? kRows : 1][kPacks];  // asked for before x is waited for
+  if constexpr (kAround == kLnBoth) load(around.residual, residual);
 
   // The parameters of a pack's columns.
   const auto parameters_of = [&](int k, float(&scale)[N], float(&bias)[N]) {
@@ -137,28 +139,19 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
   if (cluster > 1) ptx::cluster_wait();  // all blocks run, and their barriers are ready
 
   if constexpr (kAround == kLnBoth) {
-    if (around.residual != nullptr) {
-      T* const sum = static_cast<T*>(around.sum) + (row * args.x_row + column);
-      Pack x[kRows][kPacks];
+    T* const sum = static_cast<T*>(around.sum) + (row * args.x_row + column);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-        for (int k = 0; k < kPacks; ++k) x[r][k] = packs[r][k];
-      }
-      load(around.residual, row);
+      for (int k = 0; k < kPacks; ++k) {
+        if (!is_mine(k)) continue;
+        float values[N], more[N];
+        tile::widen_pack<float>(packs[r][k], values);
+        tile::widen_pack<float>(residual[r][k], more);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-        for (int k = 0; k < kPacks; ++k) {
-          if (!is_mine(k)) continue;
-          float values[N], more[N];
-          tile::widen_pack<float>(x[r][k], values);
-          tile::widen_pack<float>(packs[r][k], more);
-#pragma unroll
-          for (int i = 0; i < N; ++i) values[i] += more[i];
-          packs[r][k] = tile::narrow_pack<T>(values);
-          if (around.sum != nullptr && is_row(r)) tile::store_pack(sum + r * args.x_row + k * step, packs[r][k]);
-        }
+        for (int i = 0; i < N; ++i) values[i] += more[i];
+        packs[r][k] = tile::narrow_pack<T>(values);
+        if (around.sum != nullptr && is_row(r)) tile::store_pack(sum + r * args.x_row + k * step, packs[r][k]);
       }
     }
   }

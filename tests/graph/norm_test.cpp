@@ -57,7 +57,7 @@ std::string random_surrounded(Random& random) {
   const bool many = random.chance(0.15);
   const std::string rows = std::to_string(many ? random.between(400, 430) : random.between(1, 7));
   const std::string columns =
-      std::to_string(8 * (many ? random.pick({40L, 100L, 190L, 200L, 300L, 600L})
+      std::to_string(8 * (many ? random.pick({40L, 100L, 190L, 200L, 300L, 600L, 1100L})
                                : random.pick({1L, 40L, 65L, 100L, 150L, 190L, 300L, 1024L, 1100L, 5000L})));
   const std::string full = ' ' + rows + 'x' + columns + "x1x1", column = " 1x" + columns + "x1x1";
   const bool residual = random.chance(0.6), train = random.chance(0.3), bias = mode == "layer" || random.chance(0.3);

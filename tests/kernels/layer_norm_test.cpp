@@ -272,8 +272,10 @@ TEST(LayerNorm, RowsInTurn) {
         "layer_norm layer train f16 nchw 47x1280 params=f16", "layer_norm layer train bf16 nchw 53x1528",
         "layer_norm layer train bf16 nchw 71x4096", "layer_norm rms infer bf16 nchw 71x5128 params=bf16 nobias",
         "layer_norm layer train f16 nchw 31x12288 params=f16 out=f8e4m3", "layer_norm layer train bf16 nchw 17x32768",
-        "layer_norm layer train f16 nchw 11x106496", "layer_norm ada train bf16 nchw n3c29w1600",
-        "layer_norm group train f16 nchw n5c60h16w32 groups=4", "layer_norm instance train bf16 nchw n9c6h64w64"}) {
+        "layer_norm layer train f16 nchw 11x106496", "layer_norm rms train bf16 nchw 23x12296 params=bf16 nobias",
+        "layer_norm layer train f16 nchw 19x24576 params=f16", "layer_norm layer train bf16 nchw 14x65536",
+        "layer_norm ada train bf16 nchw n3c29w1600", "layer_norm group train f16 nchw n5c60h16w32 groups=4",
+        "layer_norm instance train bf16 nchw n9c6h64w64"}) {
     LayerNormCase c = case_of(line);
     c.offset = 3;
     check_on_few_multiprocessors(c, "rows");
@@ -318,14 +320,28 @@ TEST(LayerNorm, LongRows) {
   }
 }
 
+// Planes of many packs, in pieces of which the last one is shorter, by one block and by clusters.
+TEST(LayerNorm, GroupsOfPlanes) {
+  for (const char* line :
+       {"layer_norm group bwd f16 nchw n3c24h32w32 groups=4", "layer_norm instance bwd bf16 nchw n3c5h40w40",
+        "layer_norm group bwd f32 nchw n2c40h24w25 groups=8", "layer_norm group bwd bf16 nchw n2c30h64w66 groups=3",
+        "layer_norm instance bwd f16 nchw n2c3h130w132", "layer_norm group bwd f16 nchw n1c64h16w16 groups=2 nodscale",
+        "layer_norm instance bwd f32 nchw n2c3d9h16w20", "layer_norm group train f16 nchw n40c60h32w32 groups=10",
+        "layer_norm instance train bf16 nchw n30c11h48w50"}) {
+    expect_correct(case_of(line));
+  }
+}
+
 TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
   const Backend& backend = Backend::at_hand();
-  for (const char* line : {"layer_norm layer train bf16 nchw 60x4096", "layer_norm layer bwd bf16 nchw 700x1536",
-                           "layer_norm layer bwd f16 nchw 2000x128", "layer_norm layer bwd f16 nchw 400x768",
-                           "layer_norm layer train bf16 nchw 140x12288", "layer_norm layer train f16 nchw 300x2048",
-                           "layer_norm layer bwd f32 nchw 30x24576", "layer_norm instance bwd f16 nhwc n4c16h9w9",
-                           "layer_norm group train f16 nhwc n2c32h16w16 groups=4",
-                           "layer_norm group bwd bf16 nhwc n6c80h40w40 groups=8"}) {
+  for (const char* line :
+       {"layer_norm layer train bf16 nchw 60x4096", "layer_norm layer bwd bf16 nchw 700x1536",
+        "layer_norm layer bwd f16 nchw 2000x128", "layer_norm layer bwd f16 nchw 400x768",
+        "layer_norm layer train bf16 nchw 140x12288", "layer_norm layer train f16 nchw 300x2048",
+        "layer_norm layer train bf16 nchw 270x16384", "layer_norm layer bwd f32 nchw 30x24576",
+        "layer_norm instance bwd f16 nhwc n4c16h9w9", "layer_norm group train f16 nhwc n2c32h16w16 groups=4",
+        "layer_norm group bwd bf16 nhwc n6c80h40w40 groups=8", "layer_norm group bwd f16 nchw n6c60h64w64 groups=6",
+        "layer_norm group train f16 nchw n40c60h32w32 groups=10"}) {
     const LayerNormCase c = case_of(line);
     const LayerNormValues values = make_values(c);
     const LayerNormExpected expected = naive(c, values);

@@ -119,9 +119,9 @@ void set_threads(const Problem& problem, SegmentPlan* plan) {
   const int chunk = kernels::segment_chunk(problem.pass == Pass::backward);
   const std::int64_t units = ceil_div(static_cast<std::int64_t>(segments.lines) * unit, plan->parts);
   const std::int64_t fill = ceil_div(units, static_cast<std::int64_t>(kernels::kSegmentSlots) * chunk);
-  constexpr int kTwoBlocks = 224;  // threads with which a multiprocessor's registers hold two blocks
-  int threads =
-      i32(round_up(std::max<std::int64_t>(fill, std::min<std::int64_t>(ceil_div(units, chunk), kTwoBlocks)), 32));
+  // A grid has one block on a multiprocessor. Of clusters its registers hold two blocks with so many threads.
+  const int enough = segments.grid != 0 ? kSegmentThreads : kSegmentThreads / 2;
+  int threads = i32(round_up(std::max<std::int64_t>(fill, std::min<std::int64_t>(ceil_div(units, chunk), enough)), 32));
   threads = std::clamp(threads, std::max(64, i32(round_up(segments.sets, 32))), kSegmentThreads);
   if (several && unit > threads) threads = i32(round_up(unit, 32));
   plan->threads = threads;
@@ -151,8 +151,8 @@ void set_seconds(const Device& device, const Problem& problem, const NormWalk& w
   const double in_l2 = kShareOfL2 * static_cast<double>(device.l2_bytes) * turns;
   const double bytes = (backward ? 3 : 2) * tensor + std::max(0.0, again - in_l2);
   const double blocks = static_cast<double>(segments.groups_at_once) * plan->parts;
-  double rate = std::min(kMemoryShare * device.rates.copy_bytes,
-                         std::min<double>(blocks, device.multiprocessors) * kMultiprocessorBytes * device.rates.clock);
+  const double at_work = std::min<double>(blocks, device.multiprocessors) / (plan->shares ? 2 : 1);
+  double rate = std::min(kMemoryShare * device.rates.copy_bytes, at_work * kMultiprocessorBytes * device.rates.clock);
   if (walk.columns != 0) {
     const std::int64_t piece = static_cast<std::int64_t>(segments.groups_at_once) * segments.units.divisor * 16;
     rate *= rate_of_pieces(piece, walk.run * element_bytes(problem));
@@ -180,6 +180,17 @@ int resident_clusters(const Device& device, [[maybe_unused]] const Problem& prob
 #endif
 }
 
+// Whether blocks of the plan's clusters share a multiprocessor where there are enough for each to have its own: the
+// groups of multiprocessors that clusters stay in are no multiples of their sizes. All wait for those blocks.
+bool share_multiprocessors(const Device& device, const Problem& problem, const SegmentPlan& plan) {
+  const int blocks = plan.segments.groups_at_once * plan.parts;
+  if (plan.parts < 4 || blocks > device.multiprocessors || blocks * 4 < device.multiprocessors * 3) return false;
+  SegmentPlan alone = plan;
+  alone.threads = kSegmentThreads;  // of which no two fit
+  const int clusters = resident_clusters(device, problem, alone);
+  return clusters > 0 && clusters < plan.segments.groups_at_once;
+}
+
 // Clusters, as many as run side by side, each on one group after the other.
 void try_clusters(const Device& device, const Problem& problem, const NormWalk& walk, const NormSegments& segments,
                   SegmentPlan* best) {
@@ -193,6 +204,7 @@ void try_clusters(const Device& device, const Problem& problem, const NormWalk& 
     const std::uint32_t turns =
         (segments.groups + static_cast<unsigned>(resident) - 1) / static_cast<unsigned>(resident);
     plan.segments.groups_at_once = static_cast<int>((segments.groups + turns - 1) / turns);
+    plan.shares = turns == 1 && share_multiprocessors(device, problem, plan);
     set_seconds(device, problem, walk, &plan);
     keep_better(plan, best);
   }

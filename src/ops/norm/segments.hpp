@@ -15,6 +15,7 @@ struct SegmentPlan {
   kernels::NormSegments segments;
   int parts = 1;
   int threads = 32;
+  bool shares = false;      // some blocks share a multiprocessor while others have none
   std::size_t scratch = 0;  // bytes
   double seconds = 0;       // by the model
 };
