@@ -223,9 +223,8 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
   split.period = kernels::rnn_split_period(split.shape);
-  const int slots = kernels::rnn_split_slots(split.period, layer.rows.steps);
-  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, slots);
-  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, slots);
+  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
+  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
   if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
                                                static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
     return false;
