@@ -3,6 +3,8 @@
 #include "kernels/rnn/split.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 
 namespace gpudnn::kernels {
@@ -69,6 +71,8 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
   s->sets = s->tiles > s->slices ? kRnnSplitSets : 1;
+  static const bool one_set = std::getenv("GPUDNN_TRIAL_ONE_SET") != nullptr;
+  if (one_set && places == 32) s->sets = 1;
   // What one set takes alone may be too much for two.
   const int kept_tiles = rnn_split_kept_tiles(places, s->sets);
   if (kept_tiles > 0 && (shared_bytes(*s) > kRnnSplitShared || over(s->tiles, s->slices) > kept_tiles * s->sets)) {
@@ -106,7 +110,8 @@ std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directio
 }
 std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
   if (s.in_clusters) return 0;
-  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts * kRnnSplitRows * 4;
+  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts *
+         kRnnSplitRows * 4;
 }
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
                                            std::int32_t directions, bool backward) {
@@ -124,9 +129,23 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
   RnnSplitShape best;
   for_each_shape(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
     const std::int32_t blocks_of_cluster = s.in_clusters ? 1 : s.parts;
-    if (!set_tiles(&s, places, batch, clusters[size] / (s.groups * blocks_of_cluster * directions))) return;
+    static const char* const trial = std::getenv("GPUDNN_TRIAL_SHAPE");
+    int want_cluster = 0, want_parts = 0, want_places = 0, want_slices = 0;
+    const bool forced = trial != nullptr &&
+                        std::sscanf(trial, "%d,%d,%d,%d", &want_cluster, &want_parts, &want_places, &want_slices) == 4;
+    if (forced && (s.in_clusters != (want_cluster != 0) || s.parts != want_parts || places != want_places)) return;
+    int room = clusters[size] / (s.groups * blocks_of_cluster * directions);
+    if (forced && want_slices > 0) room = std::min(room, want_slices);
+    if (!set_tiles(&s, places, batch, room)) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   });
+  static const bool trace = std::getenv("GPUDNN_TRIAL_TRACE") != nullptr;
+  if (trace)
+    std::fprintf(stderr,
+                 "shape cell %d units %d batch %d dirs %d back %d: cl %d parts %d groups %d owned %d panels %d places "
+                 "%d tiles %d sets %d slices %d %.2f us\n",
+                 (int)cell, units, batch, directions, backward, best.in_clusters, best.parts, best.groups, best.owned,
+                 best.panels, best.places, best.tiles, best.sets, best.slices, best.microseconds);
   return best;
 }
 

@@ -8,8 +8,8 @@ namespace gpudnn::kernels {
 
 constexpr int kRnnSplitThreads = 256;  // of a set, which goes through tiles of its own
 constexpr int kRnnSplitSets = 2;       // of a block, at most
-constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
-constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
+constexpr int kRnnSplitRows = 128;     // of the weights of a cluster
+constexpr int kRnnSplitParts = 8;      // blocks that divide the summed index where they are no cluster
 constexpr int kRnnSplitShared = 227 * 1024;
 // Panels of 64 columns of the weights of a block, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }

@@ -167,8 +167,7 @@ struct RnnSplitBlock {
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
           const uint4& w = words[i];
-          const bool is_there =
-              w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
+          const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
           if ((missing >> i & 1) == 0 || !is_there) continue;
           ptx::st_shared(to + (begin + i) * kBytesApart, w);
           missing &= ~(1u << i);

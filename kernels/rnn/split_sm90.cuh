@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
   int fetch_step = 0, fetch_tile = first_tile;
   mine = first_kept;
   RnnUnitStep s;
-  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0);
+  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0, d.continues);
   Inputs inputs[kElements];
   Inputs next[kElements];
   const auto works = [&](const RnnUnitStep& in, int of_tile, int e) {
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
     fetch_tile += tile_step;
     if (fetch_tile < shape.tiles) return;
     fetch_tile = first_tile;
-    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step);
+    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step, d.continues);
   };
   const int turns = steps * tiles;
   if (tiles > 0) fetch();

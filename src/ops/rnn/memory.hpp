@@ -38,8 +38,20 @@ constexpr int kMaxDirections = 2;
 // Layers of both gradients and values that may run in one launch.
 [[nodiscard]] bool may_pipeline(const Problem& problem, Pass pass) noexcept;
 
+// Two layers may run in parts of the steps, both in one launch.
+[[nodiscard]] bool may_pair(const Problem& problem, Pass pass) noexcept;
+
 // Gradients of weights: W and R of a layer, but perhaps the first, have like shapes and one direction.
 [[nodiscard]] bool merges_weight_products(const Network& net) noexcept;
+
+// Gradients of weights come from copies whose rows are whole vectors of 16 bytes, as fast products want them: what has
+// other rows, and is worth it.
+[[nodiscard]] bool pads_weight_products(const Problem& problem) noexcept;
+// Elements of a row of 16-bit values that is whole vectors.
+[[nodiscard]] constexpr std::int64_t whole_row(std::int64_t width) noexcept { return (width + 7) / 8 * 8; }
+// Where a slot of the gates lies in such a copy; of slot `net.slots()`: the row. The products of a GRU begin at slots
+// of their own.
+[[nodiscard]] std::int64_t padded_slot(const Network& net, int slot) noexcept;
 
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
@@ -72,9 +84,11 @@ struct Workspace {
   void* carry_c[kMaxDirections] = {};
   void* carry_h[kMaxDirections] = {};
   void* d[2] = {};
+  void* dh_part[2] = {};  // gradients of h between parts of the steps
   // gradients of weights
   void* inputs = nullptr;  // of all layers, where their products are merged
   void* previous = nullptr;
+  void* padded_gates[kMaxDirections] = {};  // of a layer
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest
 };
