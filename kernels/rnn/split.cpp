@@ -105,7 +105,7 @@ void for_each_shape(RnnCell cell, std::int32_t units, bool backward, const Take&
 }  // namespace
 
 std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
-  const std::int64_t slots = rnn_split_slots(rnn_split_period(s), steps);
+  const std::int64_t slots = rnn_split_slots(kRnnSplitPeriod, steps);
   return slots * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
 }
 std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {

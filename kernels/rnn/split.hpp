@@ -54,12 +54,7 @@ struct RnnSplit {
   void* sums = nullptr;      // the same, without clusters
 };
 
-// Periods with and without clusters: the latter's sums take memory too.
-constexpr int kRnnSplitPeriod = 12;
-constexpr int kRnnSplitPeriodOfSums = 8;
-constexpr int rnn_split_period(const RnnSplitShape& shape) {
-  return shape.in_clusters ? kRnnSplitPeriod : kRnnSplitPeriodOfSums;
-}
+constexpr int kRnnSplitPeriod = 6;
 // Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
 [[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t steps);
 [[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,

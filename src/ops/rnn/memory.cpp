@@ -71,26 +71,30 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
 void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t rows = problem.sequences.capacity();
-  const std::int64_t lanes = may_pipeline(problem, Pass::dgrad) ? n.layers : 1;
-  const std::int64_t state = lanes * problem.sequences.batch * n.hidden * sum_bytes(n);
-  if (may_pair(problem, Pass::dgrad)) {
-    w->recurrent_t[1] = regions->take(std::int64_t{n.gates()} * n.hidden * n.hidden * element_bytes(n));
-    if (n.cell == GPUDNN_LSTM) w->carry_c[1] = regions->take(state);
-    if (n.cell == GPUDNN_GRU) w->carry_h[1] = regions->take(state);
-    for (void*& buffer : w->dh_part) {
-      buffer = regions->take(std::int64_t{problem.sequences.batch} * n.hidden * element_bytes(n));
-    }
-  }
+  const bool pipelines = may_pipeline(problem, Pass::dgrad);
+  const std::int64_t lanes = pipelines ? n.layers : 1;
+  const std::int64_t state = std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n);
+  const std::int64_t recurrent = std::int64_t{n.gates()} * n.hidden * n.projected * element_bytes(n);
   for (int d = 0; d < n.directions(); ++d) {
-    w->recurrent_t[d] = regions->take(std::int64_t{n.gates()} * n.hidden * n.projected * element_bytes(n));
-    if (n.projects()) w->projection_t[d] = regions->take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
-    if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(state);
-    if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(state);
+    if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(lanes * state);
+    if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(lanes * state);
   }
-  if (may_pipeline(problem, Pass::dgrad)) {
-    w->pipeline_t = regions->take(2 * lanes * n.gates() * n.hidden * n.hidden * element_bytes(n));
+  w->d[0] = regions->take(rows * n.output_width() * element_bytes(n));
+  // Of layers in one launch, or of such that run one by one or in pairs.
+  Regions one_by_one = *regions;
+  if (pipelines) w->pipeline_t = regions->take((2 * lanes - 1) * recurrent);
+  w->d[1] = one_by_one.take(rows * n.output_width() * element_bytes(n));
+  for (int d = 0; d < n.directions(); ++d) {
+    w->recurrent_t[d] = one_by_one.take(recurrent);
+    if (n.projects()) w->projection_t[d] = one_by_one.take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
   }
-  for (void*& buffer : w->d) buffer = regions->take(rows * n.output_width() * element_bytes(n));
+  if (may_pair(problem, Pass::dgrad)) {
+    w->recurrent_t[1] = one_by_one.take(recurrent);
+    if (n.cell == GPUDNN_LSTM) w->carry_c[1] = one_by_one.take(state);
+    if (n.cell == GPUDNN_GRU) w->carry_h[1] = one_by_one.take(state);
+    for (void*& buffer : w->dh_part) buffer = one_by_one.take(state);
+  }
+  regions->reach(one_by_one);
 }
 
 void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {

@@ -21,6 +21,10 @@ class Regions {
     used_ += size;
     return counts_ || bytes == 0 ? nullptr : reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
   }
+  // Goes on behind the longer of two ways from one place.
+  void reach(const Regions& other) noexcept {
+    if (other.used_ > used_) *this = other;
+  }
   // Bytes so far; of a count, with room to align a block that begins anywhere.
   [[nodiscard]] std::size_t used() const noexcept { return used_ + (counts_ ? kRegionAlignment : 0); }
 
@@ -79,7 +83,7 @@ struct Workspace {
   void* y[2] = {};
   // gradients of data
   void* recurrent_t[kMaxDirections] = {};
-  void* pipeline_t = nullptr;  // transposes of both matrices of all layers, where they run in one launch
+  void* pipeline_t = nullptr;  // transposes of all matrices but the first W, where layers run in one launch
   void* projection_t[kMaxDirections] = {};
   void* carry_c[kMaxDirections] = {};
   void* carry_h[kMaxDirections] = {};

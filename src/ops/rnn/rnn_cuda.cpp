@@ -225,7 +225,7 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
-  split.period = kernels::rnn_split_period(split.shape);
+  split.period = kernels::kRnnSplitPeriod;
   const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
   const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
   if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
