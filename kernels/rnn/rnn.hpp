@@ -215,6 +215,16 @@ struct RnnColumnSums {
 };
 constexpr int kRnnSumSplits = 32;
 void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream);
+// to[i] (+)= the sum of `slices` floats that are `stride` apart, in order.
+struct RnnSlices {
+  const float* from = nullptr;
+  std::int64_t stride = 0;
+  std::int32_t slices = 0;
+  std::int64_t count = 0;
+  float* to = nullptr;
+  bool adds = false;
+};
+void launch_rnn_slices(const RnnSlices& slices, CUstream_st* stream);
 // Skip input: dx[row, j] (+)= the sum over the gates of gates[row, g, j].
 struct RnnGateSum {
   tile::ElementType type = tile::ElementType::f32;

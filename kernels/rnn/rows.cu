@@ -278,6 +278,15 @@ __global__ void __launch_bounds__(kThreads) rnn_gate_sum_kernel(const __grid_con
   }
 }
 
+__global__ void __launch_bounds__(kThreads) rnn_slices_kernel(const __grid_constant__ RnnSlices slices) {
+  for (std::int64_t i = first_index(); i < slices.count; i += index_step()) {
+    float sum = slices.adds ? slices.to[i] : 0.0f;
+#pragma unroll 4
+    for (int k = 0; k < slices.slices; ++k) sum += slices.from[k * slices.stride + i];
+    slices.to[i] = sum;
+  }
+}
+
 template <bool kScatter>
 void launch_copy(const RnnCopy& copy, const void* from, void* to, cudaStream_t stream) {
   const std::int64_t count = std::int64_t{copy.rows.steps} * copy.rows.batch * copy.width;
@@ -375,6 +384,10 @@ void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream) {
                         stream, sums);
     cuda::launch_kernel(rnn_sum_finish_kernel<T>, {dim3(blocks_for(sums.columns), lanes), kThreads}, stream, sums);
   });
+}
+
+void launch_rnn_slices(const RnnSlices& slices, CUstream_st* stream) {
+  cuda::launch_kernel(rnn_slices_kernel, {blocks_for(slices.count), kThreads}, stream, slices);
 }
 
 void launch_rnn_gate_sum(const RnnGateSum& sum, CUstream_st* stream) {

@@ -393,6 +393,7 @@ const Stages kHostStages = {.product = &product,
                             .clear = &clear,
                             .merges_products = false,
                             .copy = nullptr,
+                            .slices = nullptr,
                             .pad = nullptr};
 
 }  // namespace gpudnn::rnn

@@ -630,7 +630,7 @@ class Call {
       const auto gates = [&](int l) { return layers_[static_cast<std::size_t>(l)].gates[0]; };
       const auto at = [&](int l, std::int64_t WeightBlock::*member) { return weight_block(net_, l).*member; };
       const std::int64_t next = count > 1 ? layer + 1 : layer;
-      return product(
+      return rows_product(
           {.m = m,
            .n = net_.projected,
            .k = count_,
@@ -790,9 +790,39 @@ class Call {
     if (net_.bidirectional) m.steps[1] = distance(m.at, of(layer, 1));
     return m;
   }
+  // A product over the rows: where it would leave multiprocessors idle, in slices that are added.
+  Status rows_product(const Product& p) {
+    const std::int64_t size = p.m * p.n;
+    std::int64_t slices = 1;
+    if (stages_.slices != nullptr && work_.slices_room > 0 && size > 0) {
+      slices = std::min<std::int64_t>(most_weight_slices(problem_, p.m, p.n),
+                                      work_.slices_room / (size * p.counts[1]));
+      while (slices > 1 && p.k % slices != 0) --slices;
+    }
+    if (slices <= 1) return product(p);
+    for (std::int64_t layer = 0; layer < p.counts[0]; ++layer) {
+      Product q = p;
+      q.k = p.k / slices;
+      q.counts[0] = slices;
+      q.a = element_at(p.a, layer * p.a_steps[0], bytes_), q.a_steps[0] = q.k * p.a_strides[1];
+      q.b = element_at(p.b, layer * p.b_steps[0], bytes_), q.b_steps[0] = q.k * p.b_strides[0];
+      q.d = work_.slices, q.d_row = p.n, q.d_steps[0] = p.counts[1] * size, q.d_steps[1] = size;
+      q.adds = false;
+      GPUDNN_TRY(product(q));
+      for (std::int64_t i = 0; i < p.counts[1]; ++i) {
+        stages_.slices(site_, {.from = work_.slices + i * size,
+                               .stride = q.d_steps[0],
+                               .slices = static_cast<std::int32_t>(slices),
+                               .count = size,
+                               .to = static_cast<float*>(p.d) + layer * p.d_steps[0] + i * p.d_steps[1],
+                               .adds = p.adds});
+      }
+    }
+    return GPUDNN_STATUS_SUCCESS;
+  }
   // [m, n] (+)= the sum over the rows of a[row, m] b[row, n].
   Status over_rows(int count, const Matrices& d, std::int64_t m, const Matrices& a, const Matrices& b, std::int64_t n) {
-    return product({.m = m,
+    return rows_product({.m = m,
                     .n = n,
                     .k = count_,
                     .a = a.at,

@@ -8,6 +8,7 @@
 
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
+#include "core/math_type.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/rnn/stages.hpp"
 
@@ -109,6 +110,11 @@ void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
   } else if (merges_weight_products(n)) {
     w->inputs = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
   }
+  const std::int64_t gates = std::int64_t{n.gates()} * n.hidden;
+  const std::int64_t width = std::max<std::int64_t>(n.projected, n.input_width(n.layers > 1 ? 1 : 0));
+  const int slices = most_weight_slices(problem, gates, width);
+  w->slices_room = slices > 1 ? slices * kMaxDirections * gates * width : 0;
+  w->slices = static_cast<float*>(regions->take(w->slices_room * 4));
   const std::int64_t previous_row = pads_weight_products(problem) ? whole_row(n.projected) : n.projected;
   w->previous = regions->take(lanes * problem.sequences.capacity() * previous_row * element_bytes(n));
   w->partials = regions->take(std::min<std::int64_t>(lanes, kernels::kRnnLanes) * kernels::kRnnSumSplits * n.slots() *
@@ -181,6 +187,18 @@ bool pads_weight_products(const Problem& problem) noexcept {
   return element_bytes(n) == 2 && n.math != GPUDNN_FMA_MATH && !n.projects() &&
          (n.hidden % 8 != 0 || (!n.skip && n.input % 8 != 0)) &&
          problem.sequences.capacity() * n.gates() * n.hidden * n.hidden >= kEnough;
+}
+int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept {
+  constexpr std::int64_t kManyRows = 2048;
+  constexpr std::int64_t kTile = 128;
+  constexpr std::int64_t kFewTiles = 16;
+  const Network& net = problem.net;
+  const std::int64_t tiles = (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile);
+  if (net.type != GPUDNN_DATA_FLOAT || allows_tf32(net.math) || net.projects() || tiles > kFewTiles ||
+      problem.sequences.capacity() < kManyRows) {
+    return 1;
+  }
+  return static_cast<int>(std::min<std::int64_t>(2 * kFewTiles, 8 * kFewTiles / tiles));
 }
 std::int64_t padded_slot(const Network& n, int slot) noexcept {
   if (n.cell != GPUDNN_GRU) return slot < n.slots() ? std::int64_t{slot} * n.hidden : whole_row(slot * n.hidden);

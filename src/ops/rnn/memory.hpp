@@ -51,6 +51,9 @@ constexpr int kMaxDirections = 2;
 // Gradients of weights come from copies whose rows are whole vectors of 16 bytes, as fast products want them: what has
 // other rows, and is worth it.
 [[nodiscard]] bool pads_weight_products(const Problem& problem) noexcept;
+// Products over the rows that leave multiprocessors idle, of floats, are made in slices of the rows: of how many rows'
+// divisors at most. 1: they are not.
+[[nodiscard]] int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept;
 // Elements of a row of 16-bit values that is whole vectors.
 [[nodiscard]] constexpr std::int64_t whole_row(std::int64_t width) noexcept { return (width + 7) / 8 * 8; }
 // Where a slot of the gates lies in such a copy; of slot `net.slots()`: the row. The products of a GRU begin at slots
@@ -92,6 +95,8 @@ struct Workspace {
   // gradients of weights
   void* inputs = nullptr;  // of all layers, where their products are merged
   void* previous = nullptr;
+  float* slices = nullptr;  // of products over the rows
+  std::int64_t slices_room = 0;
   void* padded_gates[kMaxDirections] = {};  // of a layer
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest

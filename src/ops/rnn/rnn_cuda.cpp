@@ -141,6 +141,9 @@ void previous(const Site& site, const kernels::RnnPrevious& previous, void* to, 
   kernels::launch_rnn_previous(previous, to, to_row, site.launch.stream);
 }
 void pad(const Site& site, const kernels::RnnPad& pad) { kernels::launch_rnn_pad(pad, site.launch.stream); }
+void slices(const Site& site, const kernels::RnnSlices& slices) {
+  kernels::launch_rnn_slices(slices, site.launch.stream);
+}
 void transpose(const Site& site, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
                void* to) {
   kernels::launch_rnn_transpose(type, from, rows, columns, to, site.launch.stream);
@@ -399,6 +402,7 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .clear = &clear,
           .merges_products = true,
           .copy = &copy,
+          .slices = &slices,
           .pad = &pad};
 }
 

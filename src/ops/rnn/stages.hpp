@@ -72,6 +72,8 @@ struct Stages {
   // for the sweep where there is one step.
   bool merges_products;
   Status (*copy)(const Site&, const void* from, void* to, std::size_t bytes);
+  // Null: a product keeps the device busy however small it is.
+  void (*slices)(const Site&, const kernels::RnnSlices&);
   // Null: products are as fast from rows of any width.
   void (*pad)(const Site&, const kernels::RnnPad&);
 };
