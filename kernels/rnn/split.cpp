@@ -43,9 +43,10 @@ double step_of(const RnnSplitShape& s) {
   const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
   const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  const double tile = 1.3 + (s.in_clusters ? 0 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
+  const double tile = 1.3 + (s.in_clusters ? 0 : 0.34 * s.panels) + 0.025 * states + 0.02 * sums + product + units;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
-  return rounds * tile * (s.sets > 1 ? 1.4 : rounds > 1 ? 1.05 : 1);
+  const double two_sets = s.places < 32 ? 1.4 : s.in_clusters ? 1.65 : 1.55;
+  return rounds * tile * (s.sets > 1 ? two_sets : rounds > 1 ? 1.05 : 1);
 }
 
 RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
@@ -79,6 +80,12 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
     s->sets = 1;
   }
   s->microseconds = step_of(*s);
+  if (kept_tiles > 0 && s->sets > 1) {
+    RnnSplitShape alone = *s;
+    alone.sets = 1;
+    alone.microseconds = step_of(alone);
+    if (alone.microseconds < s->microseconds && shared_bytes(alone) <= kRnnSplitShared) *s = alone;
+  }
   return places * s->owned <= rnn_split_most_elements(places) * kRnnSplitThreads &&
          s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
@@ -135,6 +142,8 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
                         std::sscanf(trial, "%d,%d,%d,%d", &want_cluster, &want_parts, &want_places, &want_slices) == 4;
     if (forced && (s.in_clusters != (want_cluster != 0) || s.parts != want_parts || places != want_places)) return;
     int room = clusters[size] / (s.groups * blocks_of_cluster * directions);
+    static const char* const lanes2 = std::getenv("GPUDNN_TRIAL_LANES2");
+    if (lanes2 != nullptr && directions == 2 && (!s.in_clusters || s.parts != std::atoi(lanes2) || places != 32)) return;
     if (forced && want_slices > 0) room = std::min(room, want_slices);
     if (!set_tiles(&s, places, batch, room)) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;

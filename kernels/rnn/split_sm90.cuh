@@ -91,9 +91,9 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
     const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
     return static_cast<unsigned char*>(p.exchange) + (at * shape.parts + block.rank) * block.tile_bytes;
   };
-  // Sums of a step without clusters, of this block's group.
-  const auto stored_sums = [&](int tile, int step) {
-    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * sum_slots + step % kRnnSplitSumSlots;
+  // Sums without clusters, of this block's group, of the step that is the `number`-th with a product.
+  const auto stored_sums = [&](int tile, int number) {
+    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * sum_slots + number % kRnnSplitSumSlots;
     return static_cast<std::uint32_t*>(p.sums) +
            (at * shape.groups + block.group) * (shape.parts * Block::kRows * std::int64_t{N});
   };
@@ -187,6 +187,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
   for (int turn = 0; turn < turns; ++turn) {
     advance();
     const int product = turn - skipped;
+    const int number = has_first ? step : step - 1;
     if (product >= 0) {
       block.receive(exchange(tile, slot));
       float sums[N / 2];
@@ -199,7 +200,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
       if constexpr (kCluster) {
         block.send(sums, targets);
       } else {
-        block.store_sums(sums, stored_sums(tile, step), step / kRnnSplitSumSlots % 2);
+        block.store_sums(sums, stored_sums(tile, number), number / kRnnSplitSumSlots % 2);
       }
     }
     // What the next turn finishes is on its way while this one waits.
@@ -221,7 +222,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
           }
         }
       } else {
-        block.take_stored_sums(stored_sums(tile, step), step / kRnnSplitSumSlots % 2, f, place_step, total);
+        block.take_stored_sums(stored_sums(tile, number), number / kRnnSplitSumSlots % 2, f, place_step, total);
       }
     }
     unsigned char* const to = exchange(tile, next_slot);

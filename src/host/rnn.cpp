@@ -394,6 +394,7 @@ const Stages kHostStages = {.product = &product,
                             .merges_products = false,
                             .copy = nullptr,
                             .slices = nullptr,
-                            .pad = nullptr};
+                            .pad = nullptr,
+                            .unpad = nullptr};
 
 }  // namespace gpudnn::rnn

@@ -330,17 +330,14 @@ class Call {
     const bool may = may_pair(problem_, problem_.pass) && rows_.offsets == nullptr;
     return may ? stages_.parts_of_pair(site_, layer_of(layer), backward) : 0;
   }
-  // The part that the lower layer of a pair goes through while the upper one goes through the one before: as two lanes
-  // of one launch where they have as many steps. Null: that layer has none.
+  // Parts of as many steps of two layers as two lanes of one launch, or of one layer alone.
   bool run_parts(const kernels::RnnLayer* first, const kernels::RnnLayer* second, bool backward) {
-    if (first != nullptr && second != nullptr && first->rows.steps == second->rows.steps) {
-      kernels::RnnLayer both = *first;
+    kernels::RnnLayer both = first != nullptr ? *first : *second;
+    if (first != nullptr && second != nullptr) {
       both.directions = 2;
       both.direction[1] = second->direction[0];
-      return stages_.part(site_, both, backward);
     }
-    return (first == nullptr || stages_.part(site_, *first, backward)) &&
-           (second == nullptr || stages_.part(site_, *second, backward));
+    return stages_.part(site_, both, backward);
   }
   static Status part_refused() { return GPUDNN_STATUS_EXECUTION_FAILED; }
   // Layers `layer` and `layer` + 1. False in `ran`: nothing has been done that is in the way.
@@ -353,26 +350,24 @@ class Call {
     }
     *ran = false;
     const std::int32_t steps = (rows_.steps + parts - 1) / parts;
-    const auto begin = [&](int part) { return std::min(part * steps, rows_.steps); };
     GPUDNN_TRY(input_product(layer, 0, input, const_cast<void*>(pre_of(layer, 0))));  // NOLINT: the call's memory
-    for (int turn = 0; begin(turn - 1) < rows_.steps; ++turn) {
-      const std::int32_t from = begin(turn);
-      const std::int32_t behind = turn > 0 ? begin(turn - 1) : 0;
-      const bool lower = from < rows_.steps;
-      const bool upper = turn > 0;
+    for (std::int32_t lower = 0, upper = 0; upper < rows_.steps;) {
+      const std::int32_t next = std::min(steps, rows_.steps - lower);
+      const std::int32_t behind = next > 0 ? std::min(next, lower - upper) : lower - upper;
       kernels::RnnLayer part[2];
-      if (lower) part[0] = forward_part(layers[0], 0, from, begin(turn + 1) - from);
-      if (upper) {
-        part[1] = forward_part(layers[1], 1, behind, from - behind);
-        const std::int64_t row = std::int64_t{behind} * rows_.batch;
+      if (next > 0) part[0] = forward_part(layers[0], 0, lower, next);
+      if (behind > 0) {
+        part[1] = forward_part(layers[1], 1, upper, behind);
+        const std::int64_t row = std::int64_t{upper} * rows_.batch;
         GPUDNN_TRY(input_product(layer + 1, 0, element_at(output_of(layer), row * net_.projected, bytes_),
                                  const_cast<void*>(part[1].direction[0].pre), false,  // NOLINT: the call's memory
-                                 std::int64_t{from - behind} * rows_.batch));
+                                 std::int64_t{behind} * rows_.batch));
       }
-      if (!run_parts(lower ? &part[0] : nullptr, upper ? &part[1] : nullptr, false)) {
+      if (!run_parts(next > 0 ? &part[0] : nullptr, behind > 0 ? &part[1] : nullptr, false)) {
         return *ran ? part_refused() : GPUDNN_STATUS_SUCCESS;
       }
       *ran = true;
+      lower += next, upper += behind;
     }
     return GPUDNN_STATUS_SUCCESS;
   }
@@ -381,22 +376,22 @@ class Call {
     kernels::RnnLayer layers[2] = {gradient_layer(layer, dy), gradient_layer(layer - 1, between, 1)};
     *ran = false;
     const std::int32_t steps = (rows_.steps + parts - 1) / parts;
-    const auto end = [&](int part) { return std::max(rows_.steps - part * steps, 0); };
-    for (int turn = 0; turn == 0 || end(turn - 1) > 0; ++turn) {
-      const std::int32_t to = end(turn);
-      const bool upper = to > 0;
-      const bool lower = turn > 0;
+    // Each layer has the steps from here on behind it.
+    for (std::int32_t upper = rows_.steps, lower = rows_.steps; lower > 0;) {
+      const std::int32_t next = std::min(steps, upper);
+      const std::int32_t behind = next > 0 ? std::min(next, lower - upper) : lower - upper;
       kernels::RnnLayer part[2];
-      if (upper) part[0] = backward_part(layers[0], 0, end(turn + 1), to - end(turn + 1));
-      if (lower) {
-        GPUDNN_TRY(input_gradient(layer, between, std::int64_t{to} * rows_.batch,
-                                  std::int64_t{end(turn - 1) - to} * rows_.batch));
-        part[1] = backward_part(layers[1], 1, to, end(turn - 1) - to);
+      if (next > 0) part[0] = backward_part(layers[0], 0, upper - next, next);
+      if (behind > 0) {
+        GPUDNN_TRY(input_gradient(layer, between, std::int64_t{lower - behind} * rows_.batch,
+                                  std::int64_t{behind} * rows_.batch));
+        part[1] = backward_part(layers[1], 1, lower - behind, behind);
       }
-      if (!run_parts(upper ? &part[0] : nullptr, lower ? &part[1] : nullptr, true)) {
+      if (!run_parts(next > 0 ? &part[0] : nullptr, behind > 0 ? &part[1] : nullptr, true)) {
         return *ran ? part_refused() : GPUDNN_STATUS_SUCCESS;
       }
       *ran = true;
+      upper -= next, lower -= behind;
     }
     return GPUDNN_STATUS_SUCCESS;
   }
@@ -698,38 +693,55 @@ class Call {
     const auto at = [&](int k, std::int64_t WeightBlock::*member) {
       return weight_block(net_, layer * directions + k).*member;
     };
-    // Rows [from, from + m) of the matrices of the input and of h, from one slot of each.
+    // Rows [from, from + m) of the matrices of the input and of h, from one slot of each: both at once where they are
+    // alike, else those of both directions.
+    const std::int64_t between = directions > 1 ? distance(gates[0], gates[1]) : 0;
     const auto products = [&](std::int64_t from, std::int64_t m, int x_slot, int h_slot) {
-      Product p{.m = m, .k = count_, .a_strides = {1, row}, .adds = problem_.adds};
-      if (net_.has_input_matrix(layer) && directions == 1 && x.row == previous_row() &&
-          net_.input_width(layer) == net_.projected) {
-        p.n = net_.projected;
-        p.a = skip(gates[0], slot(x_slot)), p.a_steps[1] = slot(h_slot) - slot(x_slot);
-        p.b = x.at, p.b_strides[0] = x.row, p.b_strides[1] = 1, p.b_steps[1] = distance(x.at, h[0]);
-        p.d = gradient(at(0, &WeightBlock::input) + from * p.n), p.d_row = p.n;
-        p.d_steps[1] = at(0, &WeightBlock::recurrent) - at(0, &WeightBlock::input);
+      Product p{.m = m, .n = net_.projected, .k = count_, .a_strides = {1, row}, .b_strides = {previous_row(), 1}};
+      p.counts[1] = directions, p.a_steps[1] = between;
+      p.a = skip(gates[0], slot(h_slot));
+      p.b = h[0], p.b_steps[1] = directions > 1 ? distance(h[0], h[1]) : 0;
+      p.d = gradient(at(0, &WeightBlock::recurrent) + from * p.n), p.d_row = p.n;
+      if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::recurrent) - at(0, &WeightBlock::recurrent);
+      if (!net_.has_input_matrix(layer)) return padded_product(p);
+      const std::int64_t n = net_.input_width(layer);
+      if (directions == 1 && n == p.n && x.row == previous_row()) {
         p.counts[1] = 2;
-        return product(p);
+        p.a_steps[1] = slot(x_slot) - slot(h_slot);
+        p.b_steps[1] = distance(h[0], x.at);
+        p.d_steps[1] = at(0, &WeightBlock::input) - at(0, &WeightBlock::recurrent);
+        return padded_product(p);
       }
-      for (int k = 0; k < directions; ++k) {
-        if (net_.has_input_matrix(layer)) {
-          p.n = net_.input_width(layer);
-          p.a = skip(gates[k], slot(x_slot));
-          p.b = x.at, p.b_strides[0] = x.row, p.b_strides[1] = 1;
-          p.d = gradient(at(k, &WeightBlock::input) + from * p.n), p.d_row = p.n;
-          GPUDNN_TRY(product(p));
-        }
-        p.n = net_.projected;
-        p.a = skip(gates[k], slot(h_slot));
-        p.b = h[k], p.b_strides[0] = previous_row(), p.b_strides[1] = 1;
-        p.d = gradient(at(k, &WeightBlock::recurrent) + from * p.n), p.d_row = p.n;
-        GPUDNN_TRY(product(p));
-      }
-      return GPUDNN_STATUS_SUCCESS;
+      GPUDNN_TRY(padded_product(p));
+      p.n = n;
+      p.a = skip(gates[0], slot(x_slot));
+      p.b = x.at, p.b_strides[0] = x.row, p.b_steps[1] = 0;
+      p.d = gradient(at(0, &WeightBlock::input) + from * n), p.d_row = n;
+      if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::input) - at(0, &WeightBlock::input);
+      return padded_product(p);
     };
     if (!gru) return products(0, net_.gates() * hidden, 0, 0);
     GPUDNN_TRY(products(0, 2 * hidden, 0, 0));
     return products(2 * hidden, hidden, 2, 3);
+  }
+  // Results of rows that are not whole vectors are made of such, and copied.
+  Status padded_product(Product p) {
+    p.adds = problem_.adds;
+    if (p.adds || p.n % 8 == 0) return product(p);
+    Product q = p;
+    q.d = work_.padded_results, q.d_row = whole_row(p.n), q.d_steps[1] = p.m * q.d_row;
+    GPUDNN_TRY(product(q));
+    for (std::int64_t i = 0; i < p.counts[1]; ++i) {
+      stages_.unpad(site_, {.type = element_type(net_.type),
+                            .from = element_at(q.d, i * q.d_steps[1], bytes_),
+                            .from_row = q.d_row,
+                            .width = p.n,
+                            .to = element_at(p.d, i * p.d_steps[1], bytes_),
+                            .to_row = p.n,
+                            .to_width = p.n,
+                            .rows = p.m});
+    }
+    return GPUDNN_STATUS_SUCCESS;
   }
   // Slots [from, end) of the gates to `at` of rows that are `row` elements apart, with zeros up to `width` elements.
   void copy_slots(const void* gates, int from, int end, void* to, std::int64_t at, std::int64_t width,
