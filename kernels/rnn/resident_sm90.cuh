@@ -214,8 +214,22 @@ struct RnnResidentBlock {
       }
     }
   }
-  // What the cluster has published before this step, then the neighbour's words.
+  // What the cluster has published before this step, first the neighbour's words, which are there earlier.
   __device__ __forceinline__ void multiply_in_cluster(const Sources& at, float (&sums)[MT][NT][4]) {
+    if (across > 0) {
+#pragma unroll
+      for (int ks = 0; ks < KS; ++ks) {
+        if (column(ks) < own || column(ks) >= own + across) continue;
+#pragma unroll
+        for (int n = 0; n < NT; ++n) {
+          if (const void* const from = source(at, ks, n); from != nullptr) {
+            while (!is_there(words[0][ks][n])) words[0][ks][n] = ptx::ld_relaxed_gpu_v4(from);
+          }
+          __syncwarp();
+          multiply_words(ks, n, words[0][ks][n], sums);
+        }
+      }
+    }
     if (published > 0) {
       std::uint64_t* const barrier = barriers + (published - 1) % 2;
       while (!ptx::mbarrier_try_wait(barrier, (published - 1) / 2 % 2)) {
@@ -239,20 +253,6 @@ struct RnnResidentBlock {
       if (column(ks) >= own) continue;
 #pragma unroll
       for (int n = 0; n < NT; ++n) multiply_words(ks, n, mine[ks][n], sums);
-    }
-    if (across > 0) {
-#pragma unroll
-      for (int ks = 0; ks < KS; ++ks) {
-        if (column(ks) < own || column(ks) >= own + across) continue;
-#pragma unroll
-        for (int n = 0; n < NT; ++n) {
-          if (const void* const from = source(at, ks, n); from != nullptr) {
-            while (!is_there(words[0][ks][n])) words[0][ks][n] = ptx::ld_relaxed_gpu_v4(from);
-          }
-          __syncwarp();
-          multiply_words(ks, n, words[0][ks][n], sums);
-        }
-      }
     }
   }
   // What a place without a step yet publishes.
@@ -476,7 +476,12 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
     } else {
       fetch(after, first_place);
     }
-    if constexpr (!kCluster) {
+    if constexpr (kCluster) {
+      if (block.across > 0) {
+        at = block.sources(after, first_place);
+        block.look_across(at);
+      }
+    } else {
       at = same ? block.sources(s, place0 + places) : block.sources(after, first_place);
       block.look(at, 0);
     }
@@ -508,13 +513,6 @@ __global__ void __launch_bounds__(kRnnResidentThreads, 1) rnn_resident_sm90(cons
       }
     } else {
       publish(j, out.hidden);
-    }
-    // The neighbour's words come while the cluster's own are on their way.
-    if constexpr (kCluster) {
-      if (block.across > 0) {
-        at = block.sources(after, first_place);
-        block.look_across(at);
-      }
     }
     if (finishes) finisher.store(s, place, out);
     if (kCluster && goes_on) ++block.published;

@@ -144,7 +144,10 @@ __global__ void __launch_bounds__(kThreads) rnn_unpad_kernel(const __grid_consta
     const T* const from = static_cast<const T*>(pad.from) + row * pad.from_row;
     T* const to = static_cast<T*>(pad.to) + row * pad.to_row;
 #pragma unroll 8
-    for (std::int64_t j = lane; j < pad.width; j += 32) to[j] = from[j];
+    for (std::int64_t j = lane; j < pad.width; j += 32) {
+      using C = tile::Compute<T>;
+      to[j] = pad.adds ? tile::narrow<T>(tile::widen<C>(to[j]) + tile::widen<C>(from[j])) : from[j];
+    }
   }
 }
 

@@ -43,9 +43,9 @@ double step_of(const RnnSplitShape& s) {
   const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
   const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  const double tile = 1.3 + (s.in_clusters ? 0 : 0.34 * s.panels) + 0.025 * states + 0.02 * sums + product + units;
+  const double tile = 1.3 + (s.in_clusters ? 0 : s.column_gates == 3 ? 1.6 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
-  const double two_sets = s.places < 32 ? 1.4 : s.in_clusters ? 1.65 : 1.55;
+  const double two_sets = s.places < 32 ? 1.47 : s.parts > 2 ? 1.45 : 1.75;
   return rounds * tile * (s.sets > 1 ? two_sets : rounds > 1 ? 1.05 : 1);
 }
 
@@ -61,6 +61,7 @@ RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_
   s.groups = static_cast<std::int32_t>(groups);
   s.owned = owned;
   s.panels = static_cast<std::int32_t>(panels);
+  s.column_gates = column_gates;
   return s;
 }
 

@@ -38,6 +38,7 @@ struct RnnSplitShape {
   std::int32_t groups = 0;  // clusters that divide the units
   std::int32_t owned = 0;   // units that a block finishes
   std::int32_t panels = 0;
+  std::int32_t column_gates = 0;  // gates of a unit among the columns
   std::int32_t places = 0;  // of a tile
   std::int32_t tiles = 0;
   std::int32_t sets = 0;    // of threads in a block: where it has several tiles, two
@@ -49,6 +50,7 @@ struct RnnSplit {
   RnnLayer layer;
   bool vectors = false;  // weights in vectors of 16 bytes
   RnnSplitShape shape;
+  std::int32_t trial = 0;
   std::int32_t period = 0;   // of steps, in which memory of the exchange is made ready again
   void* exchange = nullptr;  // all bits set
   void* sums = nullptr;      // the same, without clusters

@@ -705,11 +705,12 @@ class Call {
       if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::recurrent) - at(0, &WeightBlock::recurrent);
       if (!net_.has_input_matrix(layer)) return padded_product(p);
       const std::int64_t n = net_.input_width(layer);
-      if (directions == 1 && n == p.n && x.row == previous_row()) {
+      if (directions == 1 && n == p.n && x.at == work_.inputs) {  // which lie before h, as W does before R
         p.counts[1] = 2;
-        p.a_steps[1] = slot(x_slot) - slot(h_slot);
-        p.b_steps[1] = distance(h[0], x.at);
-        p.d_steps[1] = at(0, &WeightBlock::input) - at(0, &WeightBlock::recurrent);
+        p.a = skip(gates[0], slot(x_slot)), p.a_steps[1] = slot(h_slot) - slot(x_slot);
+        p.b = x.at, p.b_steps[1] = distance(x.at, h[0]);
+        p.d = gradient(at(0, &WeightBlock::input) + from * n);
+        p.d_steps[1] = at(0, &WeightBlock::recurrent) - at(0, &WeightBlock::input);
         return padded_product(p);
       }
       GPUDNN_TRY(padded_product(p));
@@ -724,12 +725,15 @@ class Call {
     GPUDNN_TRY(products(0, 2 * hidden, 0, 0));
     return products(2 * hidden, hidden, 2, 3);
   }
-  // Results of rows that are not whole vectors are made of such, and copied.
+  // Results of rows that are not whole vectors are made of such, with the zeros of the copies, and copied.
   Status padded_product(Product p) {
-    p.adds = problem_.adds;
-    if (p.adds || p.n % 8 == 0) return product(p);
+    if (p.n % 8 == 0) {
+      p.adds = problem_.adds;
+      return product(p);
+    }
     Product q = p;
-    q.d = work_.padded_results, q.d_row = whole_row(p.n), q.d_steps[1] = p.m * q.d_row;
+    q.m = whole_row(p.m), q.n = whole_row(p.n);
+    q.d = work_.padded_results, q.d_row = q.n, q.d_steps[1] = q.m * q.n;
     GPUDNN_TRY(product(q));
     for (std::int64_t i = 0; i < p.counts[1]; ++i) {
       stages_.unpad(site_, {.type = element_type(net_.type),
@@ -739,7 +743,8 @@ class Call {
                             .to = element_at(p.d, i * p.d_steps[1], bytes_),
                             .to_row = p.n,
                             .to_width = p.n,
-                            .rows = p.m});
+                            .rows = p.m,
+                            .adds = problem_.adds});
     }
     return GPUDNN_STATUS_SUCCESS;
   }

@@ -105,7 +105,7 @@ void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
     const std::int64_t rows = problem.sequences.capacity();
     w->inputs = regions->take(rows * whole_row(std::max<std::int64_t>(n.input, n.output_width())) * element_bytes(n));
     const std::int64_t widest = whole_row(std::max<std::int64_t>(n.input, n.output_width()));
-    w->padded_results = regions->take(2 * std::int64_t{n.gates()} * n.hidden * widest * element_bytes(n));
+    w->padded_results = regions->take(2 * whole_row(std::int64_t{n.gates()} * n.hidden) * widest * element_bytes(n));
     for (int d = 0; d < n.directions(); ++d) {
       w->padded_gates[d] = regions->take(rows * padded_slot(n, n.slots()) * element_bytes(n));
     }
@@ -191,7 +191,7 @@ bool pads_weight_products(const Problem& problem) noexcept {
          problem.sequences.capacity() * n.gates() * n.hidden * n.hidden >= kEnough;
 }
 int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept {
-  constexpr std::int64_t kManyRows = 2048;
+  constexpr std::int64_t kManyRows = 6144;
   constexpr std::int64_t kTile = 128;
   constexpr std::int64_t kFewTiles = 16;
   const Network& net = problem.net;

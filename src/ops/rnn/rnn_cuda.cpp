@@ -229,6 +229,7 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
+  if (const char* wait = std::getenv("GPUDNN_TRIAL_WAIT")) split.trial = std::atoi(wait);
   split.period = kernels::kRnnSplitPeriod;
   const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
   const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
@@ -299,8 +300,8 @@ double products_step(const Site& site, const kernels::RnnLayer& l, bool backward
 }
 
 // Microseconds of two layers in parts of the steps, and in how many; of one by one: 0.
-constexpr double kLaunchOfPart = 8;
-constexpr double kProductOfPart = 8;
+constexpr double kLaunchOfPart = 10;
+constexpr double kProductOfPart = 10;
 double time_of_pair(const Site& site, const kernels::RnnLayer& layer, bool backward, int* best) {
   *best = 0;
   const int multiprocessors = site.launch.device.multiprocessors;
