@@ -3,8 +3,6 @@
 #include "kernels/rnn/split.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <initializer_list>
 
 namespace gpudnn::kernels {
@@ -43,7 +41,11 @@ double step_of(const RnnSplitShape& s) {
   const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
   const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  const double tile = 1.3 + (s.in_clusters ? 0 : s.column_gates == 3 ? 1.6 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
+  const double tile = 1.3 +
+                      (s.in_clusters         ? 0
+                       : s.column_gates == 3 ? 1.6
+                                             : 3.2) +
+                      0.025 * states + 0.02 * sums + product + units;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
   const double two_sets = s.places < 32 ? 1.47 : s.parts > 2 ? 1.45 : 1.75;
   return rounds * tile * (s.sets > 1 ? two_sets : rounds > 1 ? 1.05 : 1);
@@ -73,8 +75,6 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
   s->sets = s->tiles > s->slices ? kRnnSplitSets : 1;
-  static const bool one_set = std::getenv("GPUDNN_TRIAL_ONE_SET") != nullptr;
-  if (one_set && places == 32) s->sets = 1;
   // What one set takes alone may be too much for two.
   const int kept_tiles = rnn_split_kept_tiles(places, s->sets);
   if (kept_tiles > 0 && (shared_bytes(*s) > kRnnSplitShared || over(s->tiles, s->slices) > kept_tiles * s->sets)) {
@@ -137,25 +137,9 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
   RnnSplitShape best;
   for_each_shape(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
     const std::int32_t blocks_of_cluster = s.in_clusters ? 1 : s.parts;
-    static const char* const trial = std::getenv("GPUDNN_TRIAL_SHAPE");
-    int want_cluster = 0, want_parts = 0, want_places = 0, want_slices = 0;
-    const bool forced = trial != nullptr &&
-                        std::sscanf(trial, "%d,%d,%d,%d", &want_cluster, &want_parts, &want_places, &want_slices) == 4;
-    if (forced && (s.in_clusters != (want_cluster != 0) || s.parts != want_parts || places != want_places)) return;
-    int room = clusters[size] / (s.groups * blocks_of_cluster * directions);
-    static const char* const lanes2 = std::getenv("GPUDNN_TRIAL_LANES2");
-    if (lanes2 != nullptr && directions == 2 && (!s.in_clusters || s.parts != std::atoi(lanes2) || places != 32)) return;
-    if (forced && want_slices > 0) room = std::min(room, want_slices);
-    if (!set_tiles(&s, places, batch, room)) return;
+    if (!set_tiles(&s, places, batch, clusters[size] / (s.groups * blocks_of_cluster * directions))) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   });
-  static const bool trace = std::getenv("GPUDNN_TRIAL_TRACE") != nullptr;
-  if (trace)
-    std::fprintf(stderr,
-                 "shape cell %d units %d batch %d dirs %d back %d: cl %d parts %d groups %d owned %d panels %d places "
-                 "%d tiles %d sets %d slices %d %.2f us\n",
-                 (int)cell, units, batch, directions, backward, best.in_clusters, best.parts, best.groups, best.owned,
-                 best.panels, best.places, best.tiles, best.sets, best.slices, best.microseconds);
   return best;
 }
 

@@ -4,7 +4,6 @@
 #include "ops/rnn/memory.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
@@ -183,8 +182,7 @@ bool merges_weight_products(const Network& n) noexcept {
 }
 
 bool pads_weight_products(const Problem& problem) noexcept {
-  static const char* const trial = std::getenv("GPUDNN_TRIAL_PAD");
-  const std::int64_t kEnough = trial ? std::atoll(trial) : std::int64_t{1} << 28;  // multiplications of a layer's R
+  constexpr std::int64_t kEnough = std::int64_t{1} << 28;  // multiplications of a layer's R
   const Network& n = problem.net;
   return element_bytes(n) == 2 && n.math != GPUDNN_FMA_MATH && !n.projects() &&
          (n.hidden % 8 != 0 || (!n.skip && n.input % 8 != 0)) &&

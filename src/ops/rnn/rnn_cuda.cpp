@@ -3,8 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
@@ -229,7 +227,6 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
-  if (const char* wait = std::getenv("GPUDNN_TRIAL_WAIT")) split.trial = std::atoi(wait);
   split.period = kernels::kRnnSplitPeriod;
   const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
   const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
@@ -309,11 +306,6 @@ double time_of_pair(const Site& site, const kernels::RnnLayer& layer, bool backw
                                  products_step(site, layer, backward)});
   const double one_by_one = 2 * (layer.rows.steps * alone + kLaunchOfPart) + kProductOfPart;
   if (!layer.tensor_cores || site.exchange == nullptr || layer.rows.offsets != nullptr) return one_by_one;
-  if (std::getenv("GPUDNN_TRIAL_TRACE") != nullptr) {
-    const double split = split_step(layer, backward);
-    std::fprintf(stderr, "steps: split %.2f resident %.2f\n", split,
-                 resident_step(layer, 1, false, backward, multiprocessors));
-  }
   kernels::RnnLayer both = layer;
   both.directions = 2;
   const double split = split_step(layer, backward);
@@ -330,7 +322,6 @@ double time_of_pair(const Site& site, const kernels::RnnLayer& layer, bool backw
 }
 int parts_of_pair(const Site& site, const kernels::RnnLayer& layer, bool backward) {
   int parts = 0;
-  if (const char* trial = std::getenv("GPUDNN_TRIAL_PARTS")) return site.exchange == nullptr ? 0 : std::atoi(trial);
   (void)time_of_pair(site, layer, backward, &parts);
   return parts;
 }
@@ -347,7 +338,6 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
         (layer.rows.steps + layers - 1) * resident_step(layer, layers, true, backward, multiprocessors);
     const double step =
         std::min(split_step(layer, backward), resident_step(layer, 1, false, backward, multiprocessors));
-    if (const char* trial = std::getenv("GPUDNN_TRIAL_PARTS"); trial != nullptr && std::atoi(trial) > 0) return false;
     int parts = 0;
     const double pairs =
         layers / 2 * time_of_pair(site, layer, backward, &parts) + layers % 2 * (layer.rows.steps * step + kProduct);
