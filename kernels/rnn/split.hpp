@@ -39,7 +39,7 @@ struct RnnSplitShape {
   std::int32_t owned = 0;   // units that a block finishes
   std::int32_t panels = 0;
   std::int32_t column_gates = 0;  // gates of a unit among the columns
-  std::int32_t places = 0;  // of a tile
+  std::int32_t places = 0;        // of a tile
   std::int32_t tiles = 0;
   std::int32_t sets = 0;    // of threads in a block: where it has several tiles, two
   std::int32_t slices = 0;  // clusters that divide the tiles; each goes through every slices-th of them in a step

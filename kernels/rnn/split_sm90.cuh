@@ -28,7 +28,9 @@
 // look there; it goes while the next words are on their way. Places without a sequence at the step publish too: what
 // they begin with, or zeros.
 //
-// Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2 as the states do.
+// Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2. Memory for two steps
+// goes round, and the last bit of a word says whose turn it is: a block that adds the sums of a step has states of the
+// step before, for which all blocks of its group have read the sums of the one before that. Nothing is set anew.
 //
 // All blocks must be resident at once: the launch is cooperative, and is offered only where the device's occupancy
 // says that the grid fits.

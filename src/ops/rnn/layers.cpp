@@ -812,8 +812,7 @@ class Call {
     const std::int64_t size = p.m * p.n;
     std::int64_t slices = 1;
     if (stages_.slices != nullptr && work_.slices_room > 0 && size > 0) {
-      slices = std::min<std::int64_t>(most_weight_slices(problem_, p.m, p.n),
-                                      work_.slices_room / (size * p.counts[1]));
+      slices = std::min<std::int64_t>(most_weight_slices(problem_, p.m, p.n), work_.slices_room / (size * p.counts[1]));
       while (slices > 1 && p.k % slices != 0) --slices;
     }
     if (slices <= 1) return product(p);
@@ -840,19 +839,19 @@ class Call {
   // [m, n] (+)= the sum over the rows of a[row, m] b[row, n].
   Status over_rows(int count, const Matrices& d, std::int64_t m, const Matrices& a, const Matrices& b, std::int64_t n) {
     return rows_product({.m = m,
-                    .n = n,
-                    .k = count_,
-                    .a = a.at,
-                    .a_strides = {1, a.row},
-                    .b = b.at,
-                    .b_strides = {b.row, 1},
-                    .d = const_cast<void*>(d.at),  // NOLINT: of dweights
-                    .d_row = d.row,
-                    .counts = {count, net_.directions()},
-                    .a_steps = {a.steps[0], a.steps[1]},
-                    .b_steps = {b.steps[0], b.steps[1]},
-                    .d_steps = {d.steps[0], d.steps[1]},
-                    .adds = problem_.adds});
+                         .n = n,
+                         .k = count_,
+                         .a = a.at,
+                         .a_strides = {1, a.row},
+                         .b = b.at,
+                         .b_strides = {b.row, 1},
+                         .d = const_cast<void*>(d.at),  // NOLINT: of dweights
+                         .d_row = d.row,
+                         .counts = {count, net_.directions()},
+                         .a_steps = {a.steps[0], a.steps[1]},
+                         .b_steps = {b.steps[0], b.steps[1]},
+                         .d_steps = {d.steps[0], d.steps[1]},
+                         .adds = problem_.adds});
   }
   Status matrix_gradients(int layer, int count, const void* input) {
     const std::int64_t hidden = net_.hidden;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "core/math_type.hpp"
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
-#include "core/math_type.hpp"
 #include "ops/dropout/problem.hpp"
 #include "ops/rnn/stages.hpp"
 
