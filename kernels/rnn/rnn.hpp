@@ -186,11 +186,8 @@ struct RnnPad {
   std::int64_t to_row = 0;
   std::int64_t to_width = 0;  // with the zeros
   std::int64_t rows = 0;
-  bool adds = false;  // the way back: to what is there
 };
 void launch_rnn_pad(const RnnPad& pad, CUstream_st* stream);
-// The way back: rows of any width, from such that are whole vectors.
-void launch_rnn_unpad(const RnnPad& pad, CUstream_st* stream);
 // to[columns, rows] = from[rows, columns]^T, both packed.
 void launch_rnn_transpose(tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns, void* to,
                           CUstream_st* stream);

@@ -135,22 +135,6 @@ __global__ void __launch_bounds__(kThreads) rnn_pad_kernel(const __grid_constant
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) rnn_unpad_kernel(const __grid_constant__ RnnPad pad) {
-  constexpr int kWarps = kThreads / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32; row < pad.rows;
-       row += std::int64_t{gridDim.x} * kWarps) {
-    const T* const from = static_cast<const T*>(pad.from) + row * pad.from_row;
-    T* const to = static_cast<T*>(pad.to) + row * pad.to_row;
-#pragma unroll 8
-    for (std::int64_t j = lane; j < pad.width; j += 32) {
-      using C = tile::Compute<T>;
-      to[j] = pad.adds ? tile::narrow<T>(tile::widen<C>(to[j]) + tile::widen<C>(from[j])) : from[j];
-    }
-  }
-}
-
 // kGathers: rows of h are not whole vectors.
 template <class T, int V, bool kGathers>
 __global__ void __launch_bounds__(kThreads)
@@ -363,14 +347,6 @@ void launch_rnn_pad(const RnnPad& pad, CUstream_st* stream) {
       constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
       cuda::launch_kernel(rnn_pad_kernel<T, kVector>, {blocks_for(pad.rows * pad.to_width / kVector), kThreads}, stream,
                           pad);
-    }
-  });
-}
-
-void launch_rnn_unpad(const RnnPad& pad, CUstream_st* stream) {
-  tile::with_element_type(pad.type, [&]<class T>() {
-    if constexpr (sizeof(T) == 2) {
-      cuda::launch_kernel(rnn_unpad_kernel<T>, {blocks_for(pad.rows * 32), kThreads}, stream, pad);
     }
   });
 }

@@ -50,7 +50,6 @@ struct RnnSplit {
   RnnLayer layer;
   bool vectors = false;  // weights in vectors of 16 bytes
   RnnSplitShape shape;
-  std::int32_t trial = 0;
   std::int32_t period = 0;   // of steps, in which memory of the exchange is made ready again
   void* exchange = nullptr;  // all bits set
   void* sums = nullptr;      // the same, without clusters

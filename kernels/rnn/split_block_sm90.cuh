@@ -27,10 +27,6 @@ struct RnnSplitBlock {
   // Of them looked for together: registers of gradients leave room for half.
   static constexpr int kAtOnce = N == 32 && kSets > 1 && kBackward ? kVectors / 2 : kVectors;
 
-  // While states are missing, what they take of L2 and of the multiprocessor is missing to the other set.
-  static constexpr bool kPatient = N == 32 && kSets > 1;
-  int trial = 0;
-
   const RnnLayer& l;
   const RnnSplitShape& shape;
   const RnnDirection& d;
@@ -50,7 +46,6 @@ struct RnnSplitBlock {
 
   __device__ __forceinline__ RnnSplitBlock(const RnnSplit& p, int direction, unsigned char* shared)
       : l(p.layer), shape(p.shape), d(p.layer.direction[direction]) {
-    trial = p.trial;
     set = kSets == 1 ? 0 : __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kRnnSplitThreads, 0);
     std::uint32_t in_set = threadIdx.x % kRnnSplitThreads;
     ptx::pin(in_set);  // kept, not worked out anew
@@ -176,17 +171,6 @@ struct RnnSplitBlock {
           if ((missing >> i & 1) == 0 || !is_there) continue;
           ptx::st_shared(to + (begin + i) * kBytesApart, w);
           missing &= ~(1u << i);
-        }
-        if constexpr (kPatient) {
-          if (trial == 1 && missing != 0) {
-            const auto* const at =
-                reinterpret_cast<const void*>(first + (begin + __ffs(static_cast<int>(missing)) - 1) * kBytesApart);
-            uint4 w;
-            do {
-              w = ptx::ld_relaxed_gpu_v4(at);
-            } while (w.x == kRnnNothing || w.y == kRnnNothing || w.z == kRnnNothing || w.w == kRnnNothing);
-          }
-          if (trial == 2 && missing != 0) __nanosleep(100);
         }
       }
     }

@@ -394,7 +394,6 @@ const Stages kHostStages = {.product = &product,
                             .merges_products = false,
                             .copy = nullptr,
                             .slices = nullptr,
-                            .pad = nullptr,
-                            .unpad = nullptr};
+                            .pad = nullptr};
 
 }  // namespace gpudnn::rnn

@@ -697,13 +697,18 @@ class Call {
     // alike, else those of both directions.
     const std::int64_t between = directions > 1 ? distance(gates[0], gates[1]) : 0;
     const auto products = [&](std::int64_t from, std::int64_t m, int x_slot, int h_slot) {
-      Product p{.m = m, .n = net_.projected, .k = count_, .a_strides = {1, row}, .b_strides = {previous_row(), 1}};
+      Product p{.m = m,
+                .n = net_.projected,
+                .k = count_,
+                .a_strides = {1, row},
+                .b_strides = {previous_row(), 1},
+                .adds = problem_.adds};
       p.counts[1] = directions, p.a_steps[1] = between;
       p.a = skip(gates[0], slot(h_slot));
       p.b = h[0], p.b_steps[1] = directions > 1 ? distance(h[0], h[1]) : 0;
       p.d = gradient(at(0, &WeightBlock::recurrent) + from * p.n), p.d_row = p.n;
       if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::recurrent) - at(0, &WeightBlock::recurrent);
-      if (!net_.has_input_matrix(layer)) return padded_product(p);
+      if (!net_.has_input_matrix(layer)) return product(p);
       const std::int64_t n = net_.input_width(layer);
       if (directions == 1 && n == p.n && x.at == work_.inputs) {  // which lie before h, as W does before R
         p.counts[1] = 2;
@@ -711,42 +716,19 @@ class Call {
         p.b = x.at, p.b_steps[1] = distance(x.at, h[0]);
         p.d = gradient(at(0, &WeightBlock::input) + from * n);
         p.d_steps[1] = at(0, &WeightBlock::recurrent) - at(0, &WeightBlock::input);
-        return padded_product(p);
+        return product(p);
       }
-      GPUDNN_TRY(padded_product(p));
+      GPUDNN_TRY(product(p));
       p.n = n;
       p.a = skip(gates[0], slot(x_slot));
       p.b = x.at, p.b_strides[0] = x.row, p.b_steps[1] = 0;
       p.d = gradient(at(0, &WeightBlock::input) + from * n), p.d_row = n;
       if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::input) - at(0, &WeightBlock::input);
-      return padded_product(p);
+      return product(p);
     };
     if (!gru) return products(0, net_.gates() * hidden, 0, 0);
     GPUDNN_TRY(products(0, 2 * hidden, 0, 0));
     return products(2 * hidden, hidden, 2, 3);
-  }
-  // Results of rows that are not whole vectors are made of such, with the zeros of the copies, and copied.
-  Status padded_product(Product p) {
-    if (p.n % 8 == 0) {
-      p.adds = problem_.adds;
-      return product(p);
-    }
-    Product q = p;
-    q.m = whole_row(p.m), q.n = whole_row(p.n);
-    q.d = work_.padded_results, q.d_row = q.n, q.d_steps[1] = q.m * q.n;
-    GPUDNN_TRY(product(q));
-    for (std::int64_t i = 0; i < p.counts[1]; ++i) {
-      stages_.unpad(site_, {.type = element_type(net_.type),
-                            .from = element_at(q.d, i * q.d_steps[1], bytes_),
-                            .from_row = q.d_row,
-                            .width = p.n,
-                            .to = element_at(p.d, i * p.d_steps[1], bytes_),
-                            .to_row = p.n,
-                            .to_width = p.n,
-                            .rows = p.m,
-                            .adds = problem_.adds});
-    }
-    return GPUDNN_STATUS_SUCCESS;
   }
   // Slots [from, end) of the gates to `at` of rows that are `row` elements apart, with zeros up to `width` elements.
   void copy_slots(const void* gates, int from, int end, void* to, std::int64_t at, std::int64_t width,

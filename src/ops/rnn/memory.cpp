@@ -103,8 +103,6 @@ void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
   if (pads_weight_products(problem)) {
     const std::int64_t rows = problem.sequences.capacity();
     w->inputs = regions->take(rows * whole_row(std::max<std::int64_t>(n.input, n.output_width())) * element_bytes(n));
-    const std::int64_t widest = whole_row(std::max<std::int64_t>(n.input, n.output_width()));
-    w->padded_results = regions->take(2 * whole_row(std::int64_t{n.gates()} * n.hidden) * widest * element_bytes(n));
     for (int d = 0; d < n.directions(); ++d) {
       w->padded_gates[d] = regions->take(rows * padded_slot(n, n.slots()) * element_bytes(n));
     }

@@ -98,7 +98,6 @@ struct Workspace {
   float* slices = nullptr;  // of products over the rows
   std::int64_t slices_room = 0;
   void* padded_gates[kMaxDirections] = {};  // of a layer
-  void* padded_results = nullptr;           // two matrices
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest
 };

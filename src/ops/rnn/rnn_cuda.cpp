@@ -139,7 +139,6 @@ void previous(const Site& site, const kernels::RnnPrevious& previous, void* to, 
   kernels::launch_rnn_previous(previous, to, to_row, site.launch.stream);
 }
 void pad(const Site& site, const kernels::RnnPad& pad) { kernels::launch_rnn_pad(pad, site.launch.stream); }
-void unpad(const Site& site, const kernels::RnnPad& pad) { kernels::launch_rnn_unpad(pad, site.launch.stream); }
 void slices(const Site& site, const kernels::RnnSlices& slices) {
   kernels::launch_rnn_slices(slices, site.launch.stream);
 }
@@ -395,8 +394,7 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .merges_products = true,
           .copy = &copy,
           .slices = &slices,
-          .pad = &pad,
-          .unpad = &unpad};
+          .pad = &pad};
 }
 
 }  // namespace

@@ -76,7 +76,6 @@ struct Stages {
   void (*slices)(const Site&, const kernels::RnnSlices&);
   // Null: products are as fast from rows of any width.
   void (*pad)(const Site&, const kernels::RnnPad&);
-  void (*unpad)(const Site&, const kernels::RnnPad&);
 };
 
 extern const Stages kHostStages;
