@@ -89,6 +89,11 @@ struct RnnDirection {
   const void* cx = nullptr;  // [batch, H]
   void* hy = nullptr;
   void* cy = nullptr;
+  // Of a part of the steps: those before are there, their rows in front; and of an LSTM C [batch, H] by place, in place
+  // of cx (backward dcy) and beside cy (dcx). Split sweeps alone know it.
+  bool continues = false;
+  const float* c_first = nullptr;
+  float* c_last = nullptr;
   // Over the rows.
   const void* pre = nullptr;  // T: products with the input, element (row, g, j) at row * pre_row + g * pre_gate + j
   void* gates = nullptr;      // T [rows, S H]: the slots; backward: the gradients in their place; null in inference
@@ -169,7 +174,20 @@ struct RnnPrevious {
   std::int32_t lanes = 0;
   RnnDirection lane[kRnnLanes];
 };
-void launch_rnn_previous(const RnnPrevious& previous, void* to, CUstream_st* stream);
+// Rows of `to` are `to_row` elements apart; from the width on they get zeros.
+void launch_rnn_previous(const RnnPrevious& previous, void* to, std::int64_t to_row, CUstream_st* stream);
+// Copies rows of 16-bit values to such that are whole vectors of 16 bytes; from the width on they get zeros.
+struct RnnPad {
+  tile::ElementType type = tile::ElementType::f16;
+  const void* from = nullptr;
+  std::int64_t from_row = 0;
+  std::int64_t width = 0;
+  void* to = nullptr;
+  std::int64_t to_row = 0;
+  std::int64_t to_width = 0;  // with the zeros
+  std::int64_t rows = 0;
+};
+void launch_rnn_pad(const RnnPad& pad, CUstream_st* stream);
 // to[columns, rows] = from[rows, columns]^T, both packed.
 void launch_rnn_transpose(tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns, void* to,
                           CUstream_st* stream);
@@ -197,6 +215,16 @@ struct RnnColumnSums {
 };
 constexpr int kRnnSumSplits = 32;
 void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream);
+// to[i] (+)= the sum of `slices` floats that are `stride` apart, in order.
+struct RnnSlices {
+  const float* from = nullptr;
+  std::int64_t stride = 0;
+  std::int32_t slices = 0;
+  std::int64_t count = 0;
+  float* to = nullptr;
+  bool adds = false;
+};
+void launch_rnn_slices(const RnnSlices& slices, CUstream_st* stream);
 // Skip input: dx[row, j] (+)= the sum over the gates of gates[row, g, j].
 struct RnnGateSum {
   tile::ElementType type = tile::ElementType::f32;

@@ -83,19 +83,72 @@ struct alignas(V * sizeof(T)) Several {
   T values[V];
 };
 
+// V elements from anywhere, of which `valid` are there; zeros are for the others. 16 bits: in words of 32, of which the
+// first one holds the first element, perhaps with the one before it.
 template <class T, int V>
+__device__ __forceinline__ Several<T, V> gathered(const T* from, std::int64_t valid) {
+  Several<T, V> vector = {};
+  if constexpr (sizeof(T) == 2 && V > 1) {
+    if (valid > V) {
+      const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(from);
+      const auto* const words = reinterpret_cast<const std::uint32_t*>(at & ~std::uintptr_t{3});
+      const unsigned shift = at & 2 ? 16 : 0;
+      std::uint32_t word[V / 2 + 1];
+#pragma unroll
+      for (int i = 0; i < V / 2; ++i) word[i] = words[i];
+      word[V / 2] = shift != 0 ? words[V / 2] : 0;
+      std::uint32_t shifted[V / 2];
+#pragma unroll
+      for (int i = 0; i < V / 2; ++i) shifted[i] = __funnelshift_r(word[i], word[i + 1], shift);
+#pragma unroll
+      for (int i = 0; i < V / 2; ++i) {
+        vector.values[2 * i].bits = static_cast<std::uint16_t>(shifted[i]);
+        vector.values[2 * i + 1].bits = static_cast<std::uint16_t>(shifted[i] >> 16);
+      }
+      return vector;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    if (i < valid) vector.values[i] = from[i];
+  }
+  return vector;
+}
+
+template <class T, int V>
+__global__ void __launch_bounds__(kThreads) rnn_pad_kernel(const __grid_constant__ RnnPad pad) {
+  const auto vectors = static_cast<std::uint32_t>(pad.to_width / V);
+  const auto x = static_cast<std::uint32_t>(threadIdx.x);
+  // A block takes in whole rows, or a part of one.
+  const std::uint32_t rows_at_once = vectors < kThreads ? kThreads / vectors : 1;
+  const std::uint32_t row_in_block = vectors < kThreads ? x / vectors : 0;
+  if (row_in_block >= rows_at_once) return;
+  const std::uint32_t step = vectors < kThreads ? vectors : kThreads;
+  for (std::int64_t row = std::int64_t{blockIdx.x} * rows_at_once + row_in_block; row < pad.rows;
+       row += std::int64_t{gridDim.x} * rows_at_once) {
+    const T* const from = static_cast<const T*>(pad.from) + row * pad.from_row;
+    T* const to = static_cast<T*>(pad.to) + row * pad.to_row;
+    for (std::uint32_t i = x % step; i < vectors; i += step) {
+      const std::int64_t j = std::int64_t{i} * V;
+      *reinterpret_cast<Several<T, V>*>(to + j) = gathered<T, V>(from + j, pad.width - j);
+    }
+  }
+}
+
+// kGathers: rows of h are not whole vectors.
+template <class T, int V, bool kGathers>
 __global__ void __launch_bounds__(kThreads)
-    rnn_previous_kernel(const __grid_constant__ RnnPrevious previous, std::int64_t rows, T* all) {
+    rnn_previous_kernel(const __grid_constant__ RnnPrevious previous, std::int64_t rows, T* all, std::int64_t to_row) {
   using Vector = Several<T, V>;
   const RnnLayer& l = previous.layer;
   const RnnDirection& d = previous.lane[blockIdx.y];
-  T* const to = all + blockIdx.y * rows * l.width;
+  T* const to = all + blockIdx.y * rows * to_row;
   const T* const y = static_cast<const T*>(d.y);
   const T* const hx = static_cast<const T*>(d.hx);
   const auto offset = [&](std::int32_t t) {
     return l.rows.device_offsets != nullptr ? std::int64_t{l.rows.device_offsets[t]} : std::int64_t{t} * l.rows.batch;
   };
-  const std::int64_t vectors = l.width / V;
+  const std::int64_t vectors = to_row / V;
   for (std::int64_t i = first_index(); i < rows * vectors; i += index_step()) {
     const std::int64_t row = i / vectors;
     const std::int64_t j = (i - row * vectors) * V;
@@ -108,7 +161,11 @@ __global__ void __launch_bounds__(kThreads)
       from = hx + (l.rows.device_order != nullptr ? l.rows.device_order[place] : place) * std::int64_t{l.width};
     }
     Vector vector = {};
-    if (from != nullptr) vector = *reinterpret_cast<const Vector*>(from + j);
+    if constexpr (kGathers) {
+      if (from != nullptr) vector = gathered<T, V>(from + j, l.width - j);
+    } else {
+      if (from != nullptr) vector = *reinterpret_cast<const Vector*>(from + j);
+    }
     *reinterpret_cast<Vector*>(to + i * V) = vector;
   }
 }
@@ -221,6 +278,15 @@ __global__ void __launch_bounds__(kThreads) rnn_gate_sum_kernel(const __grid_con
   }
 }
 
+__global__ void __launch_bounds__(kThreads) rnn_slices_kernel(const __grid_constant__ RnnSlices slices) {
+  for (std::int64_t i = first_index(); i < slices.count; i += index_step()) {
+    float sum = slices.adds ? slices.to[i] : 0.0f;
+#pragma unroll 4
+    for (int k = 0; k < slices.slices; ++k) sum += slices.from[k * slices.stride + i];
+    slices.to[i] = sum;
+  }
+}
+
 template <bool kScatter>
 void launch_copy(const RnnCopy& copy, const void* from, void* to, cudaStream_t stream) {
   const std::int64_t count = std::int64_t{copy.rows.steps} * copy.rows.batch * copy.width;
@@ -257,18 +323,31 @@ void launch_rnn_upload(const std::int32_t* from, std::int64_t count, std::int32_
   }
 }
 
-void launch_rnn_previous(const RnnPrevious& previous, void* to, CUstream_st* stream) {
+void launch_rnn_previous(const RnnPrevious& previous, void* to, std::int64_t to_row, CUstream_st* stream) {
   const RnnLayer& l = previous.layer;
   const std::int64_t rows = row_count(l.rows);
   tile::with_element_type(l.type, [&]<class T>() {
     constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
-    bool vectors = l.width % kVector == 0 && l.y_row % kVector == 0 && is_of_vectors(to);
+    const bool to_vectors = to_row % kVector == 0 && is_of_vectors(to);
+    bool vectors = to_vectors && l.width % kVector == 0 && l.y_row % kVector == 0;
     for (int i = 0; i < previous.lanes; ++i) {
       vectors = vectors && is_of_vectors(previous.lane[i].y) && is_of_vectors(previous.lane[i].hx);
     }
-    const dim3 blocks(blocks_for(rows * l.width / (vectors ? kVector : 1)), static_cast<unsigned>(previous.lanes));
-    cuda::launch_kernel(vectors ? rnn_previous_kernel<T, kVector> : rnn_previous_kernel<T, 1>, {blocks, kThreads},
-                        stream, previous, rows, static_cast<T*>(to));
+    const dim3 blocks(blocks_for(rows * to_row / (to_vectors ? kVector : 1)), static_cast<unsigned>(previous.lanes));
+    cuda::launch_kernel(vectors      ? rnn_previous_kernel<T, kVector, false>
+                        : to_vectors ? rnn_previous_kernel<T, kVector, true>
+                                     : rnn_previous_kernel<T, 1, false>,
+                        {blocks, kThreads}, stream, previous, rows, static_cast<T*>(to), to_row);
+  });
+}
+
+void launch_rnn_pad(const RnnPad& pad, CUstream_st* stream) {
+  tile::with_element_type(pad.type, [&]<class T>() {
+    if constexpr (sizeof(T) == 2) {
+      constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
+      cuda::launch_kernel(rnn_pad_kernel<T, kVector>, {blocks_for(pad.rows * pad.to_width / kVector), kThreads}, stream,
+                          pad);
+    }
   });
 }
 
@@ -305,6 +384,10 @@ void launch_rnn_column_sums(const RnnColumnSums& sums, CUstream_st* stream) {
                         stream, sums);
     cuda::launch_kernel(rnn_sum_finish_kernel<T>, {dim3(blocks_for(sums.columns), lanes), kThreads}, stream, sums);
   });
+}
+
+void launch_rnn_slices(const RnnSlices& slices, CUstream_st* stream) {
+  cuda::launch_kernel(rnn_slices_kernel, {blocks_for(slices.count), kThreads}, stream, slices);
 }
 
 void launch_rnn_gate_sum(const RnnGateSum& sum, CUstream_st* stream) {

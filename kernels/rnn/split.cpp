@@ -25,7 +25,9 @@ std::int32_t power_below(std::int32_t count) {
 std::int64_t shared_bytes(const RnnSplitShape& s) {
   const std::int64_t tiles = (kRnnSplitRows + s.sets * s.places) * std::int64_t{s.panels} * kPanel * kBytes;
   const std::int64_t received = s.in_clusters ? s.sets * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
-  const std::int64_t kept = over(s.tiles, s.slices) * rnn_split_most_elements(s.places) * kRnnSplitThreads * 4;
+  const std::int64_t kept = rnn_split_kept_tiles(s.places, s.sets) > 0
+                                ? 0
+                                : over(s.tiles, s.slices) * rnn_split_most_elements(s.places) * kRnnSplitThreads * 4;
   constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
   return tiles + received + kept + kBarriersAndAlignment;
 }
@@ -39,9 +41,14 @@ double step_of(const RnnSplitShape& s) {
   const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
   const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  const double tile = 1.3 + (s.in_clusters ? 0 : 3.2) + 0.025 * states + 0.02 * sums + product + units;
+  const double tile = 1.3 +
+                      (s.in_clusters         ? 0
+                       : s.column_gates == 3 ? 1.6
+                                             : 3.2) +
+                      0.025 * states + 0.02 * sums + product + units;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
-  return rounds * tile * (s.sets > 1 ? 1.4 : rounds > 1 ? 1.05 : 1);
+  const double two_sets = s.places < 32 ? 1.47 : s.parts > 2 ? 1.45 : 1.75;
+  return rounds * tile * (s.sets > 1 ? two_sets : rounds > 1 ? 1.05 : 1);
 }
 
 RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
@@ -56,6 +63,7 @@ RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_
   s.groups = static_cast<std::int32_t>(groups);
   s.owned = owned;
   s.panels = static_cast<std::int32_t>(panels);
+  s.column_gates = column_gates;
   return s;
 }
 
@@ -66,8 +74,19 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
   s->slices = std::min(room, s->tiles);
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
-  s->sets = s->tiles > s->slices ? rnn_split_most_sets(places) : 1;
+  s->sets = s->tiles > s->slices ? kRnnSplitSets : 1;
+  // What one set takes alone may be too much for two.
+  const int kept_tiles = rnn_split_kept_tiles(places, s->sets);
+  if (kept_tiles > 0 && (shared_bytes(*s) > kRnnSplitShared || over(s->tiles, s->slices) > kept_tiles * s->sets)) {
+    s->sets = 1;
+  }
   s->microseconds = step_of(*s);
+  if (kept_tiles > 0 && s->sets > 1) {
+    RnnSplitShape alone = *s;
+    alone.sets = 1;
+    alone.microseconds = step_of(alone);
+    if (alone.microseconds < s->microseconds && shared_bytes(alone) <= kRnnSplitShared) *s = alone;
+  }
   return places * s->owned <= rnn_split_most_elements(places) * kRnnSplitThreads &&
          s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
@@ -93,20 +112,22 @@ void for_each_shape(RnnCell cell, std::int32_t units, bool backward, const Take&
 
 }  // namespace
 
-std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
-  return std::int64_t{slots} * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
+std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
+  const std::int64_t slots = rnn_split_slots(kRnnSplitPeriod, steps);
+  return slots * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
 }
-std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t slots) {
+std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
   if (s.in_clusters) return 0;
-  return std::int64_t{slots} * directions * s.tiles * s.places * s.groups * s.parts * kRnnSplitRows * 4;
+  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts *
+         kRnnSplitRows * 4;
 }
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
                                            std::int32_t directions, bool backward) {
   std::int64_t most = 0;
   for_each_shape(cell, static_cast<std::int32_t>(units), backward, [&](RnnSplitShape s, std::int32_t places, int) {
     if (!set_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
-    const int slots = rnn_split_slots(rnn_split_period(s), static_cast<int>(steps));
-    most = std::max(most, rnn_split_state_bytes(s, directions, slots) + rnn_split_sum_bytes(s, directions, slots));
+    const auto length = static_cast<std::int32_t>(steps);
+    most = std::max(most, rnn_split_state_bytes(s, directions, length) + rnn_split_sum_bytes(s, directions, length));
   });
   return most;
 }

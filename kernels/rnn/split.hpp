@@ -8,15 +8,24 @@ namespace gpudnn::kernels {
 
 constexpr int kRnnSplitThreads = 256;  // of a set, which goes through tiles of its own
 constexpr int kRnnSplitSets = 2;       // of a block, at most
-GPUDNN_HOST_DEVICE constexpr int rnn_split_most_sets(int places) { return places == 32 ? 1 : kRnnSplitSets; }
-constexpr int kRnnSplitRows = 128;  // of the weights of a cluster
-constexpr int kRnnSplitParts = 8;   // blocks that divide the summed index where they are no cluster
+constexpr int kRnnSplitRows = 128;     // of the weights of a cluster
+constexpr int kRnnSplitParts = 8;      // blocks that divide the summed index where they are no cluster
 constexpr int kRnnSplitShared = 227 * 1024;
 // Panels of 64 columns of the weights of a block, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
 
 // Units at a place that a thread finishes in a tile, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_elements(int places) { return places == 8 ? 1 : 2; }
+
+// Tiles of a set of which threads keep what goes from step to step in registers; 0: in shared memory, of any number.
+GPUDNN_HOST_DEVICE constexpr int rnn_split_kept_tiles(int places, int sets) { return places == 32 && sets > 1 ? 2 : 0; }
+
+// Steps of which sums are held without clusters. A block adds the sums of a step when all have read those of two steps
+// before.
+constexpr int kRnnSplitSumSlots = 2;
+GPUDNN_HOST_DEVICE constexpr int rnn_split_sum_slots(int steps) {
+  return steps < kRnnSplitSumSlots ? steps : kRnnSplitSumSlots;
+}
 
 // Steps that the exchange holds.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
@@ -29,7 +38,8 @@ struct RnnSplitShape {
   std::int32_t groups = 0;  // clusters that divide the units
   std::int32_t owned = 0;   // units that a block finishes
   std::int32_t panels = 0;
-  std::int32_t places = 0;  // of a tile
+  std::int32_t column_gates = 0;  // gates of a unit among the columns
+  std::int32_t places = 0;        // of a tile
   std::int32_t tiles = 0;
   std::int32_t sets = 0;    // of threads in a block: where it has several tiles, two
   std::int32_t slices = 0;  // clusters that divide the tiles; each goes through every slices-th of them in a step
@@ -45,16 +55,11 @@ struct RnnSplit {
   void* sums = nullptr;      // the same, without clusters
 };
 
-// Periods with and without clusters: the latter's sums take more memory.
-constexpr int kRnnSplitPeriod = 12;
-constexpr int kRnnSplitPeriodOfSums = 2;
-constexpr int rnn_split_period(const RnnSplitShape& shape) {
-  return shape.in_clusters ? kRnnSplitPeriod : kRnnSplitPeriodOfSums;
-}
+constexpr int kRnnSplitPeriod = 6;
 // Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
-[[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t slots);
+[[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t steps);
 [[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,
-                                                 std::int32_t slots);
+                                                 std::int32_t steps);
 [[nodiscard]] std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch,
                                                          std::int64_t steps, std::int32_t directions, bool backward);
 

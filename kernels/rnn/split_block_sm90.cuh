@@ -15,16 +15,17 @@
 namespace gpudnn::kernels {
 
 // kGates: of the cell; G: gates of a unit among the rows.
-template <class T, int kGates, int N, bool kBackward, bool kCluster>
+template <class T, int kGates, int N, int kSets, bool kBackward, bool kCluster>
 struct RnnSplitBlock {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   static constexpr int G = kBackward ? 1 : kGates;
   static constexpr int kColumnGates = kBackward ? kGates : 1;
-  static constexpr int kSets = rnn_split_most_sets(N);
   static constexpr int kRows = kRnnSplitRows;
   static constexpr int kPanel = 64;  // columns of 128 bytes
   static constexpr int kElements = rnn_split_most_elements(N);
   static constexpr int kVectors = rnn_split_most_panels(N) * N * 8 / kRnnSplitThreads;  // of a thread, at most
+  // Of them looked for together: registers of gradients leave room for half.
+  static constexpr int kAtOnce = N == 32 && kSets > 1 && kBackward ? kVectors / 2 : kVectors;
 
   const RnnLayer& l;
   const RnnSplitShape& shape;
@@ -150,23 +151,27 @@ struct RnnSplitBlock {
     // Kept in registers: else they are worked out for each load anew.
     ptx::pin(&first);
     ptx::pin(to);
-    uint4 words[kVectors];
-    std::uint32_t missing = wanted;
+    uint4 words[kAtOnce];
+#pragma unroll
+    for (int begin = 0; begin < kVectors; begin += kAtOnce) {
+      std::uint32_t missing = kAtOnce == kVectors ? wanted : wanted >> begin & ((1u << kAtOnce) - 1);
 #pragma unroll 1
-    while (missing != 0) {
+      while (missing != 0) {
 #pragma unroll
-      for (int i = 0; i < kVectors; ++i) {
-        if (missing >> i & 1) {
-          words[i] = ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + i * kBytesApart));  // NOLINT
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (missing >> i & 1) {
+            words[i] =
+                ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + (begin + i) * kBytesApart));  // NOLINT
+          }
         }
-      }
 #pragma unroll
-      for (int i = 0; i < kVectors; ++i) {
-        const uint4& w = words[i];
-        const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
-        if ((missing >> i & 1) == 0 || !is_there) continue;
-        ptx::st_shared(to + i * kBytesApart, w);
-        missing &= ~(1u << i);
+        for (int i = 0; i < kAtOnce; ++i) {
+          const uint4& w = words[i];
+          const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
+          if ((missing >> i & 1) == 0 || !is_there) continue;
+          ptx::st_shared(to + (begin + i) * kBytesApart, w);
+          missing &= ~(1u << i);
+        }
       }
     }
     ptx::fence_proxy_async();
@@ -247,9 +252,14 @@ struct RnnSplitBlock {
     }
   }
 
-  // Without clusters the sums go through L2, a word each, and say themselves that they have come. A part is
-  // [places][rows].
-  __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], std::uint32_t* parts_of_group) const {
+  // Without clusters the sums go through L2, a word each, and say themselves that they have come: the last bit of a
+  // word is that of its turn of the slot, which memory with all bits set does not have. A part is [places][rows].
+  __device__ __forceinline__ static std::uint32_t turned(float sum, unsigned turn) {
+    const std::uint32_t bits = sum != sum ? 0x7fc00000u : __float_as_uint(sum);
+    return (bits & ~1u) | turn;
+  }
+  __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], std::uint32_t* parts_of_group,
+                                             unsigned turn) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
@@ -260,21 +270,13 @@ struct RnnSplitBlock {
       for (int block = 0; block < N / 8; ++block) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const std::uint32_t bits = __float_as_uint(sums[4 * block + 2 * lower + i]);
-          ptx::st_relaxed_gpu(to + (8 * block + i) * part_rows, bits == kRnnNothing ? 0x7fffffffu : bits);
+          ptx::st_relaxed_gpu(to + (8 * block + i) * part_rows, turned(sums[4 * block + 2 * lower + i], turn));
         }
       }
     }
   }
-  __device__ __forceinline__ void clear_sums(std::uint32_t* parts_of_group) const {
-    for (int i = thread; i < kRows * N; i += kRnnSplitThreads) {
-      const int part = i / (N * part_rows);
-      ptx::st_relaxed_gpu(parts_of_group + (part * shape.parts + rank) * (N * part_rows) + i % (N * part_rows),
-                          kRnnNothing);
-    }
-  }
-  __device__ __forceinline__ void take_stored_sums(const std::uint32_t* parts_of_group, int f, int place_step,
-                                                   float (&total)[kElements][G]) const {
+  __device__ __forceinline__ void take_stored_sums(const std::uint32_t* parts_of_group, unsigned turn, int f,
+                                                   int place_step, float (&total)[kElements][G]) const {
     const std::uint32_t* const from = parts_of_group + rank * shape.parts * (N * part_rows) + f;
     std::uint32_t words[kElements][kRnnSplitParts][G];
     const auto word_at = [&](int e, int part, int g) {
@@ -298,7 +300,7 @@ struct RnnSplitBlock {
         for (int part = 0; part < kRnnSplitParts; ++part) {
 #pragma unroll
           for (int g = 0; g < G; ++g) {
-            if (words[e][part][g] != kRnnNothing) continue;
+            if (words[e][part][g] % 2 == turn) continue;
             words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
             looks = true;
           }

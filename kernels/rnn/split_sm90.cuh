@@ -28,7 +28,9 @@
 // look there; it goes while the next words are on their way. Places without a sequence at the step publish too: what
 // they begin with, or zeros.
 //
-// Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2 as the states do.
+// Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2. Memory for two steps
+// goes round, and the last bit of a word says whose turn it is: a block that adds the sums of a step has states of the
+// step before, for which all blocks of its group have read the sums of the one before that. Nothing is set anew.
 //
 // All blocks must be resident at once: the launch is cooperative, and is offered only where the device's occupancy
 // says that the grid fits.
@@ -44,16 +46,18 @@
 
 namespace gpudnn::kernels {
 
-template <class T, int kGates, int N, bool kBackward, bool kCluster>
-__global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
-    rnn_split_sm90(const __grid_constant__ RnnSplit p) {
-  using Block = RnnSplitBlock<T, kGates, N, kBackward, kCluster>;
+template <class T, int kGates, int N, int kSets, bool kBackward, bool kCluster>
+__global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(const __grid_constant__ RnnSplit p) {
+  using Block = RnnSplitBlock<T, kGates, N, kSets, kBackward, kCluster>;
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, kGates>, RnnForwardUnit<T, kGates>>;
   using Inputs = typename Finisher::Inputs;
   constexpr int kElements = Block::kElements;
   constexpr int G = Block::G;
   constexpr int kColumnGates = Block::kColumnGates;
+  // Shared memory has no room for `kept` where two sets have 32 places each.
+  constexpr int kKeptTiles = rnn_split_kept_tiles(N, kSets);
+  constexpr bool kFetchesLate = kKeptTiles > 0;  // registers hold what one turn finishes alone
   unsigned char* shared = tile::dynamic_shared();
   shared += (1024 - ptx::shared_address(shared) % 1024) % 1024;
   const int direction = static_cast<int>(blockIdx.z);
@@ -74,6 +78,7 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
   const int steps = l.rows.steps;
   const int slices = static_cast<int>(gridDim.y);
   const int slots = rnn_split_slots(p.period, steps);
+  const int sum_slots = rnn_split_sum_slots(steps);
   // Of the set: its first tile, how far the next is, and how many there are.
   const int first_tile = static_cast<int>(blockIdx.y) + block.set * slices;
   const int tile_step = shape.sets * slices;
@@ -88,9 +93,9 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
     const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
     return static_cast<unsigned char*>(p.exchange) + (at * shape.parts + block.rank) * block.tile_bytes;
   };
-  // Sums in a slot without clusters, of this block's group.
-  const auto stored_sums = [&](int tile, int slot) {
-    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
+  // Sums without clusters, of this block's group, of the step that is the `number`-th with a product.
+  const auto stored_sums = [&](int tile, int number) {
+    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * sum_slots + number % kRnnSplitSumSlots;
     return static_cast<std::uint32_t*>(p.sums) +
            (at * shape.groups + block.group) * (shape.parts * Block::kRows * std::int64_t{N});
   };
@@ -121,12 +126,18 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
   float* const first_kept = kept + block.set * kElements * kRnnSplitThreads;
   const int kept_step = shape.sets * kElements * kRnnSplitThreads;
   float* mine = first_kept;
+  float kept_here[kKeptTiles > 0 ? kKeptTiles : 1][kElements] = {};
   for (int tile = first_tile; tile < shape.tiles; tile += tile_step, mine += kept_step) {
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
       const int place = tile * N + r + e * place_step;
-      mine[e * kRnnSplitThreads] =
+      const float first =
           r + e * place_step < N && place < l.rows.batch && j < l.units ? finisher.first_kept(place) : 0.0f;
+      if constexpr (kKeptTiles > 0) {
+        (tile == first_tile ? kept_here[0][e] : kept_here[kKeptTiles - 1][e]) = first;
+      } else {
+        mine[e * kRnnSplitThreads] = first;
+      }
       if (has_first) {
         Block::publish(exchange(tile, 0) + published_at[0] + e * place_step * 128, stores(e), initial(place));
       }
@@ -149,7 +160,7 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
   int fetch_step = 0, fetch_tile = first_tile;
   mine = first_kept;
   RnnUnitStep s;
-  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0);
+  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0, d.continues);
   Inputs inputs[kElements];
   Inputs next[kElements];
   const auto works = [&](const RnnUnitStep& in, int of_tile, int e) {
@@ -170,7 +181,7 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
     fetch_tile += tile_step;
     if (fetch_tile < shape.tiles) return;
     fetch_tile = first_tile;
-    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step);
+    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step, d.continues);
   };
   const int turns = steps * tiles;
   if (tiles > 0) fetch();
@@ -178,6 +189,7 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
   for (int turn = 0; turn < turns; ++turn) {
     advance();
     const int product = turn - skipped;
+    const int number = has_first ? step : step - 1;
     if (product >= 0) {
       block.receive(exchange(tile, slot));
       float sums[N / 2];
@@ -190,11 +202,11 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
       if constexpr (kCluster) {
         block.send(sums, targets);
       } else {
-        block.store_sums(sums, stored_sums(tile, slot));
+        block.store_sums(sums, stored_sums(tile, number), number / kRnnSplitSumSlots % 2);
       }
     }
     // What the next turn finishes is on its way while this one waits.
-    if (fetch_step < steps) fetch();
+    if (!kFetchesLate && fetch_step < steps) fetch();
     const int next_slot = slot + 1 == slots ? 0 : slot + 1;
     float total[kElements][G] = {};
     if (product >= 0) {
@@ -212,7 +224,7 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
           }
         }
       } else {
-        block.take_stored_sums(stored_sums(tile, slot), f, place_step, total);
+        block.take_stored_sums(stored_sums(tile, number), number / kRnnSplitSumSlots % 2, f, place_step, total);
       }
     }
     unsigned char* const to = exchange(tile, next_slot);
@@ -221,7 +233,15 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
     for (int e = 0; e < kElements; ++e) {
       const int place = tile * N + r + e * place_step;
       if (works(s, tile, e)) {
-        out[e] = finisher.finish(s, place, inputs[e], total[e], mine + e * kRnnSplitThreads);
+        if constexpr (kKeptTiles > 0) {
+          float& first = kept_here[0][e];
+          float& other = kept_here[kKeptTiles - 1][e];
+          float value = tile == first_tile ? first : other;
+          out[e] = finisher.finish(s, place, inputs[e], total[e], &value);
+          (tile == first_tile ? first : other) = value;
+        } else {
+          out[e] = finisher.finish(s, place, inputs[e], total[e], mine + e * kRnnSplitThreads);
+        }
       } else if constexpr (!kBackward) {
         if (downwards) out[e].hidden = initial(place);
       }
@@ -240,13 +260,13 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
     for (int e = 0; e < kElements; ++e) {
       if (works(s, tile, e)) finisher.store(s, tile * N + r + e * place_step, out[e]);
     }
+    if (kFetchesLate && fetch_step < steps) fetch();
     block.meet();  // the states of this turn have been multiplied, and its sums taken
     if (kCluster && product >= 0 && shape.parts > 1 && tid < shape.parts) ptx::mbarrier_arrive_cluster(release);
     if (until_clear == 0) {
       int cleared = slot + p.period + 1;
       if (cleared >= slots) cleared -= slots;
       for (int data = step + p.period + 1; data <= step + 2 * p.period && data < steps; ++data) {
-        if constexpr (!kCluster) block.clear_sums(stored_sums(tile, cleared));
 #pragma unroll
         for (int e = 0; e < kElements; ++e) {
 #pragma unroll
@@ -276,7 +296,7 @@ __global__ void __launch_bounds__(rnn_split_most_sets(N) * kRnnSplitThreads, 1)
 // Clusters that are resident with all of a multiprocessor's shared memory, whatever the instance.
 template <class T>
 void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
-  constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, true, true>;
+  constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, kRnnSplitSets, true, true>;
   const void* const kernel = reinterpret_cast<const void*>(kKernel);
   static int known[kRnnSplitClusterSizes][cuda::kDevicesKnown] = {};
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
@@ -299,9 +319,9 @@ void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
   }
 }
 
-template <class T, int kGates, int N, bool kBackward, bool kCluster>
+template <class T, int kGates, int N, int kSets, bool kBackward, bool kCluster>
 bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
-  constexpr auto kKernel = &rnn_split_sm90<T, kGates, N, kBackward, kCluster>;
+  constexpr auto kKernel = &rnn_split_sm90<T, kGates, N, kSets, kBackward, kCluster>;
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
   const auto parts = static_cast<unsigned>(p.shape.parts);
   if (kCluster && parts > 8 &&
@@ -320,18 +340,25 @@ bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
              stream, p) == cudaSuccess;
 }
 
+// 32 places: what has one tile keeps its registers.
+template <class T, int kGates, bool kBackward, bool kCluster>
+bool launch_rnn_split_wide(const RnnSplit& p, cudaStream_t stream) {
+  return p.shape.sets == 1 ? launch_rnn_split_block<T, kGates, 32, 1, kBackward, kCluster>(p, stream)
+                           : launch_rnn_split_block<T, kGates, 32, kRnnSplitSets, kBackward, kCluster>(p, stream);
+}
+
 template <class T, int kGates, bool kBackward>
 bool launch_rnn_split_gates(const RnnSplit& p, cudaStream_t stream) {
   if constexpr (kBackward || kGates == 1) {
-    if (!p.shape.in_clusters) return launch_rnn_split_block<T, kGates, 32, kBackward, false>(p, stream);
+    if (!p.shape.in_clusters) return launch_rnn_split_wide<T, kGates, kBackward, false>(p, stream);
   }
   switch (p.shape.places) {
     case 8:
-      return launch_rnn_split_block<T, kGates, 8, kBackward, true>(p, stream);
+      return launch_rnn_split_block<T, kGates, 8, kRnnSplitSets, kBackward, true>(p, stream);
     case 16:
-      return launch_rnn_split_block<T, kGates, 16, kBackward, true>(p, stream);
+      return launch_rnn_split_block<T, kGates, 16, kRnnSplitSets, kBackward, true>(p, stream);
     case 32:
-      return launch_rnn_split_block<T, kGates, 32, kBackward, true>(p, stream);
+      return launch_rnn_split_wide<T, kGates, kBackward, true>(p, stream);
     default:
       return false;
   }

@@ -63,15 +63,15 @@ struct RnnUnitStep {
   std::int32_t previous_rows = 0;  // places that have a step before in the sweep; the others begin here
   std::int32_t ends_from = 0;      // places from here on have no step after this one in the sweep
 };
-// Step i of a sweep; `downwards`: of the layer's own direction.
-__device__ __forceinline__ RnnUnitStep rnn_unit_step(const RnnRows& rows, bool downwards, bool backward,
-                                                     std::int32_t i) {
+// Step i of a sweep; `downwards`: of the layer's own direction. `continues`: sequences have steps before the first.
+__device__ __forceinline__ RnnUnitStep rnn_unit_step(const RnnRows& rows, bool downwards, bool backward, std::int32_t i,
+                                                     bool continues = false) {
   const bool falls = downwards != backward;
   const std::int32_t t = falls ? rows.steps - 1 - i : i;
   RnnUnitStep s;
   if (rows.device_offsets == nullptr) {
     const std::int32_t older = downwards ? t + 1 : t - 1;
-    const bool has_older = older >= 0 && older < rows.steps;
+    const bool has_older = (older >= 0 || continues) && older < rows.steps;
     s.first = t * rows.batch;
     s.older_first = has_older ? older * rows.batch : 0;
     s.previous_first = i > 0 ? (falls ? t + 1 : t - 1) * rows.batch : 0;
@@ -156,6 +156,7 @@ struct RnnForwardUnit {
   }
   __device__ __forceinline__ float first_kept(int place) const {
     if (G == 1) return 0.0f;
+    if (G == 4 && d.c_first != nullptr) return d.c_first[std::int64_t{place} * l.units + j];
     return Unit::load(G == 4 ? d.cx : d.hx, Unit::sequence_at(l.rows, place) * l.units + j);
   }
   __device__ __forceinline__ void fetch(const RnnUnitStep& s, int place, Inputs* in) const {
@@ -187,6 +188,7 @@ struct RnnForwardUnit {
     if (place < s.ends_from) return;
     const std::int64_t state = Unit::sequence_at(l.rows, place) * l.units + j;
     if (G == 4 && d.cy != nullptr) Unit::store(d.cy, state, out.cell);
+    if (G == 4 && d.c_last != nullptr) d.c_last[std::int64_t{place} * l.units + j] = out.cell;
     if (d.hy != nullptr) Unit::store(d.hy, state, out.hidden);
   }
 };
@@ -223,6 +225,7 @@ struct RnnBackwardUnit {
   }
   __device__ __forceinline__ float first_kept(int place) const {
     if (has(1)) return 0.0f;
+    if (has(4) && d.c_first != nullptr) return d.c_first[std::int64_t{place} * l.units + j];
     return Unit::load(has(4) ? d.dcy : d.dhy, state_at(place));
   }
   __device__ __forceinline__ void fetch(const RnnUnitStep& s, int place, Inputs* in) const {
@@ -281,6 +284,7 @@ struct RnnBackwardUnit {
     if (place < s.ends_from) return;
     if (has(3)) Unit::store_state(d.carry_h, std::int64_t{place} * l.units + j, out.carry);
     if (has(4) && d.dcx != nullptr) Unit::store(d.dcx, state_at(place), out.carry);
+    if (has(4) && d.c_last != nullptr) d.c_last[std::int64_t{place} * l.units + j] = out.carry;
   }
 };
 

@@ -301,7 +301,7 @@ void upload(const Site&, const std::int32_t* from, std::int64_t count, std::int3
   std::copy_n(from, count, to);
 }
 
-void previous(const Site&, const kernels::RnnPrevious& previous, void* to) {
+void previous(const Site&, const kernels::RnnPrevious& previous, void* to, std::int64_t to_row) {
   const RnnLayer& l = previous.layer;
   const std::int64_t rows =
       l.rows.offsets != nullptr ? l.rows.offsets[l.rows.steps] : std::int64_t{l.rows.steps} * l.rows.batch;
@@ -313,7 +313,7 @@ void previous(const Site&, const kernels::RnnPrevious& previous, void* to) {
         const RnnStep s = kernels::rnn_step(l.rows, d.downwards, t);
         for (std::int32_t place = 0; place < s.rows; ++place) {
           for (std::int32_t j = 0; j < l.width; ++j) {
-            Unit::store(to, (lane * rows + s.first + place) * l.width + j, Unit::hidden_before(l, d, s, place, j));
+            Unit::store(to, (lane * rows + s.first + place) * to_row + j, Unit::hidden_before(l, d, s, place, j));
           }
         }
       }
@@ -380,6 +380,8 @@ const Stages kHostStages = {.product = &product,
                             .backward = &backward,
                             .pipelines = nullptr,
                             .pipeline = nullptr,
+                            .parts_of_pair = nullptr,
+                            .part = nullptr,
                             .pass = &pass,
                             .gather = &gather,
                             .scatter = &scatter,
@@ -390,6 +392,8 @@ const Stages kHostStages = {.product = &product,
                             .gate_sum = &gate_sum,
                             .clear = &clear,
                             .merges_products = false,
-                            .copy = nullptr};
+                            .copy = nullptr,
+                            .slices = nullptr,
+                            .pad = nullptr};
 
 }  // namespace gpudnn::rnn

@@ -18,6 +18,7 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
       {132, 66, 30, 15, 7}, {114, 57, 28, 13, 5}, {132, 66, 0, 0, 0}};
   int shapes = 0;
   int without_clusters = 0;
+  int of_two_wide_sets = 0;
   for (std::uint64_t i = 0; i < 20000; ++i) {
     Random random = case_random(session_seed(), i);
     const RnnCell cell = random.pick({RnnCell::tanh, RnnCell::lstm, RnnCell::gru});
@@ -31,8 +32,7 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
     if (s.parts == 0) continue;
     ++shapes;
     without_clusters += s.in_clusters ? 0 : 1;
-    const int slots = kernels::rnn_split_slots(kernels::rnn_split_period(s), steps);
-    ASSERT_LE(kernels::rnn_split_state_bytes(s, directions, slots) + kernels::rnn_split_sum_bytes(s, directions, slots),
+    ASSERT_LE(kernels::rnn_split_state_bytes(s, directions, steps) + kernels::rnn_split_sum_bytes(s, directions, steps),
               kernels::rnn_split_most_exchange_bytes(cell, units, batch, steps, directions, backward))
         << kernels::rnn_gates(cell) << " gates, " << units << " units, batch " << batch << ", " << steps << " steps, "
         << directions << " directions, backward " << backward;
@@ -40,6 +40,12 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
     ASSERT_GE(s.groups * s.parts * s.owned, units);
     ASSERT_GE(s.tiles * s.places, batch);
     ASSERT_GE(s.panels * 64, s.groups * s.owned * (backward ? kernels::rnn_gates(cell) : 1));
+    // Threads of two sets keep what goes from step to step in registers where a tile has 32 places.
+    const int kept = kernels::rnn_split_kept_tiles(s.places, s.sets);
+    if (kept > 0) {
+      ASSERT_LE(s.tiles, s.slices * s.sets * kept);
+    }
+    of_two_wide_sets += kept > 0 ? 1 : 0;
     const int blocks = s.groups * s.slices * directions;
     if (s.in_clusters) {
       int size = 0;
@@ -51,6 +57,7 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
   }
   EXPECT_GT(shapes, 1000);
   EXPECT_GT(without_clusters, 50);
+  EXPECT_GT(of_two_wide_sets, 50);
 }
 
 }  // namespace

@@ -278,6 +278,123 @@ class Call {
     if (!direct_) stages_.scatter(site_, copy_of(net_.output_width()), output_of(net_.layers - 1), args_.y);
     return true;
   }
+  // Steps [first, first + steps) of a layer of one direction.
+  [[nodiscard]] kernels::RnnLayer part_of(kernels::RnnLayer l, std::int32_t first, std::int32_t steps) const {
+    kernels::RnnDirection& d = l.direction[0];
+    const std::int64_t row = std::int64_t{first} * rows_.batch;
+    l.rows.steps = steps;
+    d.continues = first > 0;
+    d.pre = element_at(d.pre, row * l.pre_row, bytes_);
+    d.gates = element_at(d.gates, row * net_.slots() * net_.hidden, bytes_);
+    if (l.keeps_cells) d.cells = element_at(d.cells, row * net_.hidden, 4);
+    d.y = element_at(d.y, row * l.y_row, bytes_);
+    d.dy = element_at(d.dy, row * l.y_row, bytes_);
+    return l;
+  }
+  [[nodiscard]] kernels::RnnLayer forward_part(const kernels::RnnLayer& layer, int lane, std::int32_t first,
+                                               std::int32_t steps) const {
+    kernels::RnnLayer l = part_of(layer, first, steps);
+    kernels::RnnDirection& d = l.direction[0];
+    float* const state = static_cast<float*>(element_at(work_.cells[0], lane * rows_.batch * net_.hidden, 4));
+    const std::int64_t state_size = std::int64_t{rows_.batch} * net_.hidden;
+    if (first > 0) {
+      d.hx = static_cast<const char*>(d.y) - state_size * bytes_;
+      if (net_.cell == GPUDNN_LSTM) d.c_first = training() ? static_cast<const float*>(d.cells) - state_size : state;
+    }
+    if (first + steps < rows_.steps) {
+      d.hy = d.cy = nullptr;
+      if (!training() && net_.cell == GPUDNN_LSTM) d.c_last = state;
+    }
+    return l;
+  }
+  [[nodiscard]] kernels::RnnLayer backward_part(const kernels::RnnLayer& layer, int lane, std::int32_t first,
+                                                std::int32_t steps) const {
+    kernels::RnnLayer l = part_of(layer, first, steps);
+    kernels::RnnDirection& d = l.direction[0];
+    if (first + steps < rows_.steps) {
+      d.dhy = work_.dh_part[lane];
+      if (net_.cell == GPUDNN_LSTM) d.c_first = static_cast<const float*>(work_.carry_c[lane]);
+    }
+    // The launch that makes dhx makes that of both lanes: of the upper layer it may be one that nobody asked for.
+    if (first > 0 || (d.dhx == nullptr && lane == 0)) d.dhx = work_.dh_part[lane];
+    if (first > 0) {
+      d.dcx = nullptr;
+      if (net_.cell == GPUDNN_LSTM) d.c_last = static_cast<float*>(work_.carry_c[lane]);
+    }
+    return l;
+  }
+  [[nodiscard]] int parts_of_pair(int layer, bool backward) const {
+    if (stages_.parts_of_pair == nullptr || layer < 0 || layer + 1 >= net_.layers || is_one_step() || count_ == 0) {
+      return 0;
+    }
+    const bool may = may_pair(problem_, problem_.pass) && rows_.offsets == nullptr;
+    return may ? stages_.parts_of_pair(site_, layer_of(layer), backward) : 0;
+  }
+  // Parts of as many steps of two layers as two lanes of one launch, or of one layer alone.
+  bool run_parts(const kernels::RnnLayer* first, const kernels::RnnLayer* second, bool backward) {
+    kernels::RnnLayer both = first != nullptr ? *first : *second;
+    if (first != nullptr && second != nullptr) {
+      both.directions = 2;
+      both.direction[1] = second->direction[0];
+    }
+    return stages_.part(site_, both, backward);
+  }
+  static Status part_refused() { return GPUDNN_STATUS_EXECUTION_FAILED; }
+  // Layers `layer` and `layer` + 1. False in `ran`: nothing has been done that is in the way.
+  Status forward_pair(int layer, const void* input, int parts, bool* ran) {
+    kernels::RnnLayer layers[2] = {layer_of(layer), layer_of(layer + 1)};
+    for (int i = 0; i < 2; ++i) {
+      kernels::RnnDirection& d = layers[i].direction[0];
+      if (!training()) d.cells = nullptr;
+      d.pre = pre_of(layer + i, 0);
+    }
+    *ran = false;
+    const std::int32_t steps = (rows_.steps + parts - 1) / parts;
+    GPUDNN_TRY(input_product(layer, 0, input, const_cast<void*>(pre_of(layer, 0))));  // NOLINT: the call's memory
+    for (std::int32_t lower = 0, upper = 0; upper < rows_.steps;) {
+      const std::int32_t next = std::min(steps, rows_.steps - lower);
+      const std::int32_t behind = next > 0 ? std::min(next, lower - upper) : lower - upper;
+      kernels::RnnLayer part[2];
+      if (next > 0) part[0] = forward_part(layers[0], 0, lower, next);
+      if (behind > 0) {
+        part[1] = forward_part(layers[1], 1, upper, behind);
+        const std::int64_t row = std::int64_t{upper} * rows_.batch;
+        GPUDNN_TRY(input_product(layer + 1, 0, element_at(output_of(layer), row * net_.projected, bytes_),
+                                 const_cast<void*>(part[1].direction[0].pre), false,  // NOLINT: the call's memory
+                                 std::int64_t{behind} * rows_.batch));
+      }
+      if (!run_parts(next > 0 ? &part[0] : nullptr, behind > 0 ? &part[1] : nullptr, false)) {
+        return *ran ? part_refused() : GPUDNN_STATUS_SUCCESS;
+      }
+      *ran = true;
+      lower += next, upper += behind;
+    }
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  // Layers `layer` and `layer` - 1; the upper one's gradients of the input go to `between`.
+  Status backward_pair(int layer, const void* dy, void* between, int parts, bool* ran) {
+    kernels::RnnLayer layers[2] = {gradient_layer(layer, dy), gradient_layer(layer - 1, between, 1)};
+    *ran = false;
+    const std::int32_t steps = (rows_.steps + parts - 1) / parts;
+    // Each layer has the steps from here on behind it.
+    for (std::int32_t upper = rows_.steps, lower = rows_.steps; lower > 0;) {
+      const std::int32_t next = std::min(steps, upper);
+      const std::int32_t behind = next > 0 ? std::min(next, lower - upper) : lower - upper;
+      kernels::RnnLayer part[2];
+      if (next > 0) part[0] = backward_part(layers[0], 0, upper - next, next);
+      if (behind > 0) {
+        GPUDNN_TRY(input_gradient(layer, between, std::int64_t{lower - behind} * rows_.batch,
+                                  std::int64_t{behind} * rows_.batch));
+        part[1] = backward_part(layers[1], 1, lower - behind, behind);
+      }
+      if (!run_parts(next > 0 ? &part[0] : nullptr, behind > 0 ? &part[1] : nullptr, true)) {
+        return *ran ? part_refused() : GPUDNN_STATUS_SUCCESS;
+      }
+      *ran = true;
+      upper -= next, lower -= behind;
+    }
+    return GPUDNN_STATUS_SUCCESS;
+  }
   Status forward() {
     const void* input = count_ > 0 ? gathered(args_.x, net_.input, work_.x) : nullptr;
     if (pipelines(false)) {
@@ -289,6 +406,14 @@ class Call {
     if (one_step && training()) GPUDNN_TRY(first_state_products(alike, net_.layers - alike));
     for (int layer = 0; layer < net_.layers; ++layer) {
       if (layer > 0) input = input_of(layer);
+      if (const int parts = parts_of_pair(layer, false); parts > 0) {
+        bool ran = false;
+        GPUDNN_TRY(forward_pair(layer, input, parts, &ran));
+        if (ran) {
+          ++layer;
+          continue;
+        }
+      }
       kernels::RnnLayer l = layer_of(layer);
       for (int k = 0; k < l.directions; ++k) {
         kernels::RnnDirection& d = l.direction[k];
@@ -311,10 +436,10 @@ class Call {
     if (!direct_) stages_.scatter(site_, copy_of(net_.output_width()), output_of(net_.layers - 1), args_.y);
     return GPUDNN_STATUS_SUCCESS;
   }
-  Status input_product(int layer, int k, const void* input, void* pre, bool adds = false) {
+  Status input_product(int layer, int k, const void* input, void* pre, bool adds = false, std::int64_t rows = -1) {
     const std::int64_t width = net_.input_width(layer);
     const std::int64_t gates = std::int64_t{net_.gates()} * net_.hidden;
-    return product({.m = count_,
+    return product({.m = rows < 0 ? count_ : rows,
                     .n = gates,
                     .k = width,
                     .a = input,
@@ -344,6 +469,19 @@ class Call {
       return GPUDNN_STATUS_SUCCESS;
     }
     for (int layer = net_.layers - 1; layer >= 0; --layer) {
+      if (const int parts = parts_of_pair(layer - 1, true); parts > 0) {
+        bool ran = false;
+        GPUDNN_TRY(backward_pair(layer, dy, work_.d[free], parts, &ran));
+        if (ran) {
+          --layer;
+          free = 1 - free;
+          void* const dx = layer > 0 ? work_.d[free] : direct_ ? args_.dx : work_.x;
+          GPUDNN_TRY(input_gradient(layer, dx));
+          dy = dx;
+          free = 1 - free;
+          continue;
+        }
+      }
       const kernels::RnnLayer l = gradient_layer(layer, dy);
       if (count_ > 0) stages_.backward(site_, l);
       stages_.pass(site_, l, true);
@@ -390,45 +528,49 @@ class Call {
     for (const kernels::RnnLayer& l : layers) stages_.pass(site_, l, true);
     return true;
   }
-  kernels::RnnLayer gradient_layer(int layer, const void* dy) {
+  // `place`: of what it takes of the workspace.
+  kernels::RnnLayer gradient_layer(int layer, const void* dy, int place = 0) {
     kernels::RnnLayer l = layer_of(layer);
     for (int k = 0; k < l.directions; ++k) {
       kernels::RnnDirection& d = l.direction[k];
       d.dy = element_at(dy, std::int64_t{k} * net_.projected, bytes_);
-      d.carry_c = work_.carry_c[k];
-      d.carry_h = work_.carry_h[k];
+      d.carry_c = work_.carry_c[k + place];
+      d.carry_h = work_.carry_h[k + place];
       if (is_one_step()) {
         d.dhx = nullptr;  // products of all layers give it
         continue;
       }
-      d.recurrent_t = work_.recurrent_t[k];
+      d.recurrent_t = work_.recurrent_t[k + place];
       stages_.transpose(site_, l.type, d.recurrent, std::int64_t{net_.gates()} * net_.hidden, net_.projected,
-                        work_.recurrent_t[k]);
+                        work_.recurrent_t[k + place]);
       if (d.projection == nullptr) continue;
       d.projection_t = work_.projection_t[k];
       stages_.transpose(site_, l.type, d.projection, net_.projected, net_.hidden, work_.projection_t[k]);
     }
     return l;
   }
-  Status input_gradient(int layer, void* dx) {
+  Status input_gradient(int layer, void* all, std::int64_t first = 0, std::int64_t rows = -1) {
+    if (rows < 0) rows = count_;
     const std::int64_t width = net_.input_width(layer);
     const LayerReserve& r = layers_[static_cast<std::size_t>(layer)];
+    void* const dx = element_at(all, first * width, bytes_);
     for (int k = 0; k < net_.directions(); ++k) {
+      const void* const gates = element_at(r.gates[k], first * gates_row(), bytes_);
       if (!net_.has_input_matrix(layer)) {
         stages_.gate_sum(site_, {.type = element_type(net_.type),
-                                 .gates = r.gates[k],
+                                 .gates = gates,
                                  .row_stride = gates_row(),
                                  .gate_count = net_.gates(),
                                  .units = net_.hidden,
-                                 .rows = count_,
+                                 .rows = rows,
                                  .to = dx,
                                  .adds = k > 0});
         continue;
       }
-      GPUDNN_TRY(product({.m = count_,
+      GPUDNN_TRY(product({.m = rows,
                           .n = width,
                           .k = std::int64_t{net_.gates()} * net_.hidden,
-                          .a = r.gates[k],
+                          .a = gates,
                           .a_strides = {gates_row(), 1},
                           .b = weight(weight_block(net_, layer * net_.directions() + k).input),
                           .b_strides = {width, 1},
@@ -448,6 +590,12 @@ class Call {
     const int lanes = net_.pseudo_layers();
     for (int first = 0; first < lanes; first += kernels::kRnnLanes) {
       over_lanes(first, std::min(lanes - first, kernels::kRnnLanes));
+    }
+    if (pads()) {
+      for (int layer = 0; layer < net_.layers; ++layer) {
+        GPUDNN_TRY(padded_gradients(layer, layer == 0 ? input : input_of(layer)));
+      }
+      return GPUDNN_STATUS_SUCCESS;
     }
     const int first = merges_weights() ? first_of_alike() : net_.layers;
     for (int layer = first; layer < net_.layers; ++layer) {
@@ -477,7 +625,7 @@ class Call {
       const auto gates = [&](int l) { return layers_[static_cast<std::size_t>(l)].gates[0]; };
       const auto at = [&](int l, std::int64_t WeightBlock::*member) { return weight_block(net_, l).*member; };
       const std::int64_t next = count > 1 ? layer + 1 : layer;
-      return product(
+      return rows_product(
           {.m = m,
            .n = net_.projected,
            .k = count_,
@@ -497,6 +645,102 @@ class Call {
     if (net_.cell != GPUDNN_GRU) return product_of(0, net_.gates() * hidden, 0, 0);
     GPUDNN_TRY(product_of(0, 2 * hidden, 0, 0));
     return product_of(2 * hidden, hidden, 2, 3);
+  }
+  [[nodiscard]] bool pads() const { return stages_.pad != nullptr && pads_weight_products(problem_); }
+  [[nodiscard]] std::int64_t previous_row() const { return pads() ? whole_row(net_.projected) : net_.projected; }
+  void pad(const void* from, std::int64_t from_row, std::int64_t width, void* to, std::int64_t to_row) {
+    stages_.pad(site_, {.type = element_type(net_.type),
+                        .from = from,
+                        .from_row = from_row,
+                        .width = width,
+                        .to = to,
+                        .to_row = to_row,
+                        .to_width = to_row,
+                        .rows = count_});
+  }
+  // Of one layer, from copies where rows are not whole vectors: of the input, of the gates, and h one step back.
+  Status padded_gradients(int layer, const void* input) {
+    const std::int64_t hidden = net_.hidden;
+    const int directions = net_.directions();
+    const bool gru = net_.cell == GPUDNN_GRU;
+    const auto skip = [&](const void* at, std::int64_t elements) { return element_at(at, elements, bytes_); };
+    Matrices x = {input, net_.input_width(layer)};
+    const bool copies_x = whole_row(x.row) != x.row || reinterpret_cast<std::uintptr_t>(input) % 16 != 0;
+    if (net_.has_input_matrix(layer) && copies_x) {
+      pad(input, x.row, x.row, work_.inputs, whole_row(x.row));
+      x = {work_.inputs, whole_row(x.row)};
+    }
+    const void* h[kMaxDirections] = {};
+    const void* gates[kMaxDirections] = {};
+    const bool copies_gates = whole_row(gates_row()) != gates_row() || (gru && hidden % 8 != 0);
+    const std::int64_t row = copies_gates ? padded_slot(net_, net_.slots()) : gates_row();
+    const auto slot = [&](int i) { return copies_gates ? padded_slot(net_, i) : i * hidden; };
+    for (int k = 0; k < directions; ++k) {
+      h[k] = skip(work_.previous, (std::int64_t{layer} * directions + k) * count_ * previous_row());
+      gates[k] = layers_[static_cast<std::size_t>(layer)].gates[k];
+      if (!copies_gates) continue;
+      char* const to = static_cast<char*>(work_.padded_gates[k]);
+      // Of a GRU slots 0 and 1, 2, 3; zeros up to the next.
+      const int ends[] = {gru ? 2 : net_.slots(), 3, 4};
+      int from = 0;
+      for (const int end : ends) {
+        if (end > net_.slots() || end <= from) break;
+        copy_slots(gates[k], from, end, to, slot(from), slot(end) - slot(from), row);
+        from = end;
+      }
+      gates[k] = to;
+    }
+    const auto at = [&](int k, std::int64_t WeightBlock::*member) {
+      return weight_block(net_, layer * directions + k).*member;
+    };
+    // Rows [from, from + m) of the matrices of the input and of h, from one slot of each: both at once where they are
+    // alike, else those of both directions.
+    const std::int64_t between = directions > 1 ? distance(gates[0], gates[1]) : 0;
+    const auto products = [&](std::int64_t from, std::int64_t m, int x_slot, int h_slot) {
+      Product p{.m = m,
+                .n = net_.projected,
+                .k = count_,
+                .a_strides = {1, row},
+                .b_strides = {previous_row(), 1},
+                .adds = problem_.adds};
+      p.counts[1] = directions, p.a_steps[1] = between;
+      p.a = skip(gates[0], slot(h_slot));
+      p.b = h[0], p.b_steps[1] = directions > 1 ? distance(h[0], h[1]) : 0;
+      p.d = gradient(at(0, &WeightBlock::recurrent) + from * p.n), p.d_row = p.n;
+      if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::recurrent) - at(0, &WeightBlock::recurrent);
+      if (!net_.has_input_matrix(layer)) return product(p);
+      const std::int64_t n = net_.input_width(layer);
+      if (directions == 1 && n == p.n && x.at == work_.inputs) {  // which lie before h, as W does before R
+        p.counts[1] = 2;
+        p.a = skip(gates[0], slot(x_slot)), p.a_steps[1] = slot(h_slot) - slot(x_slot);
+        p.b = x.at, p.b_steps[1] = distance(x.at, h[0]);
+        p.d = gradient(at(0, &WeightBlock::input) + from * n);
+        p.d_steps[1] = at(0, &WeightBlock::recurrent) - at(0, &WeightBlock::input);
+        return product(p);
+      }
+      GPUDNN_TRY(product(p));
+      p.n = n;
+      p.a = skip(gates[0], slot(x_slot));
+      p.b = x.at, p.b_strides[0] = x.row, p.b_steps[1] = 0;
+      p.d = gradient(at(0, &WeightBlock::input) + from * n), p.d_row = n;
+      if (directions > 1) p.d_steps[1] = at(1, &WeightBlock::input) - at(0, &WeightBlock::input);
+      return product(p);
+    };
+    if (!gru) return products(0, net_.gates() * hidden, 0, 0);
+    GPUDNN_TRY(products(0, 2 * hidden, 0, 0));
+    return products(2 * hidden, hidden, 2, 3);
+  }
+  // Slots [from, end) of the gates to `at` of rows that are `row` elements apart, with zeros up to `width` elements.
+  void copy_slots(const void* gates, int from, int end, void* to, std::int64_t at, std::int64_t width,
+                  std::int64_t row) {
+    stages_.pad(site_, {.type = element_type(net_.type),
+                        .from = element_at(gates, from * std::int64_t{net_.hidden}, bytes_),
+                        .from_row = gates_row(),
+                        .width = (end - from) * std::int64_t{net_.hidden},
+                        .to = element_at(to, at, bytes_),
+                        .to_row = row,
+                        .to_width = width,
+                        .rows = count_});
   }
   // What is done for each pseudo-layer alike: h one step back, and the gradients of the biases.
   void over_lanes(int first, int count) {
@@ -521,7 +765,8 @@ class Call {
       previous.lane[i] = l.direction[pseudo % net_.directions()];
       sums.lane[i] = {previous.lane[i].gates, gradient(block.input_bias), gradient(block.hidden_bias)};
     }
-    stages_.previous(site_, previous, element_at(work_.previous, first * count_ * net_.projected, bytes_));
+    stages_.previous(site_, previous, element_at(work_.previous, first * count_ * previous_row(), bytes_),
+                     previous_row());
     if (net_.bias != GPUDNN_RNN_NO_BIAS) stages_.column_sums(site_, sums);
   }
   [[nodiscard]] void* gradient(std::int64_t at) const {
@@ -544,22 +789,51 @@ class Call {
     if (net_.bidirectional) m.steps[1] = distance(m.at, of(layer, 1));
     return m;
   }
+  // A product over the rows: where it would leave multiprocessors idle, in slices that are added.
+  Status rows_product(const Product& p) {
+    const std::int64_t size = p.m * p.n;
+    std::int64_t slices = 1;
+    if (stages_.slices != nullptr && work_.slices_room > 0 && size > 0) {
+      slices = std::min<std::int64_t>(most_weight_slices(problem_, p.m, p.n), work_.slices_room / (size * p.counts[1]));
+      while (slices > 1 && p.k % slices != 0) --slices;
+    }
+    if (slices <= 1) return product(p);
+    for (std::int64_t layer = 0; layer < p.counts[0]; ++layer) {
+      Product q = p;
+      q.k = p.k / slices;
+      q.counts[0] = slices;
+      q.a = element_at(p.a, layer * p.a_steps[0], bytes_), q.a_steps[0] = q.k * p.a_strides[1];
+      q.b = element_at(p.b, layer * p.b_steps[0], bytes_), q.b_steps[0] = q.k * p.b_strides[0];
+      q.d = work_.slices, q.d_row = p.n, q.d_steps[0] = p.counts[1] * size, q.d_steps[1] = size;
+      q.adds = false;
+      GPUDNN_TRY(product(q));
+      for (std::int64_t i = 0; i < p.counts[1]; ++i) {
+        stages_.slices(site_, {.from = work_.slices + i * size,
+                               .stride = q.d_steps[0],
+                               .slices = static_cast<std::int32_t>(slices),
+                               .count = size,
+                               .to = static_cast<float*>(p.d) + layer * p.d_steps[0] + i * p.d_steps[1],
+                               .adds = p.adds});
+      }
+    }
+    return GPUDNN_STATUS_SUCCESS;
+  }
   // [m, n] (+)= the sum over the rows of a[row, m] b[row, n].
   Status over_rows(int count, const Matrices& d, std::int64_t m, const Matrices& a, const Matrices& b, std::int64_t n) {
-    return product({.m = m,
-                    .n = n,
-                    .k = count_,
-                    .a = a.at,
-                    .a_strides = {1, a.row},
-                    .b = b.at,
-                    .b_strides = {b.row, 1},
-                    .d = const_cast<void*>(d.at),  // NOLINT: of dweights
-                    .d_row = d.row,
-                    .counts = {count, net_.directions()},
-                    .a_steps = {a.steps[0], a.steps[1]},
-                    .b_steps = {b.steps[0], b.steps[1]},
-                    .d_steps = {d.steps[0], d.steps[1]},
-                    .adds = problem_.adds});
+    return rows_product({.m = m,
+                         .n = n,
+                         .k = count_,
+                         .a = a.at,
+                         .a_strides = {1, a.row},
+                         .b = b.at,
+                         .b_strides = {b.row, 1},
+                         .d = const_cast<void*>(d.at),  // NOLINT: of dweights
+                         .d_row = d.row,
+                         .counts = {count, net_.directions()},
+                         .a_steps = {a.steps[0], a.steps[1]},
+                         .b_steps = {b.steps[0], b.steps[1]},
+                         .d_steps = {d.steps[0], d.steps[1]},
+                         .adds = problem_.adds});
   }
   Status matrix_gradients(int layer, int count, const void* input) {
     const std::int64_t hidden = net_.hidden;

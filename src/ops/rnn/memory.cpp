@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/math_type.hpp"
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
 #include "ops/dropout/problem.hpp"
@@ -40,8 +41,9 @@ void take_exchange(const Problem& problem, Pass pass, Workspace* w, Regions* reg
   w->exchange_bytes = s.capacity() * kernels::rnn_exchange_row(n.kind(), n.hidden, backward) * element_bytes(n);
   w->exchange_room = lanes_of(problem, pass) * w->exchange_bytes;
   if (element_bytes(n) == 2) {
-    w->exchange_room = std::max(w->exchange_room, kernels::rnn_split_most_exchange_bytes(
-                                                      n.kind(), n.hidden, s.batch, s.steps, n.directions(), backward));
+    const int lanes = may_pair(problem, pass) ? 2 : n.directions();
+    w->exchange_room = std::max(w->exchange_room, kernels::rnn_split_most_exchange_bytes(n.kind(), n.hidden, s.batch,
+                                                                                         s.steps, lanes, backward));
   }
   w->exchange = regions->take(w->exchange_room);
 }
@@ -54,8 +56,10 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
     const bool has_products = n.layers > 1 || n.has_input_matrix(0);
     w->pre[d] = regions->take(has_products ? rows * n.gates() * n.hidden * element_bytes(n) : 0);
     if (n.cell == GPUDNN_LSTM)
-      w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers : std::int64_t{1}) *
-                                  problem.sequences.batch * n.hidden * sum_bytes(n));
+      w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers
+                                   : may_pair(problem, Pass::infer)   ? 2
+                                                                      : 1) *
+                                  std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n));
     if (n.projects()) w->hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
   }
   if (n.layers > 1 || has_own_layout(problem)) {
@@ -67,27 +71,51 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
 void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t rows = problem.sequences.capacity();
-  const std::int64_t lanes = may_pipeline(problem, Pass::dgrad) ? n.layers : 1;
-  const std::int64_t state = lanes * problem.sequences.batch * n.hidden * sum_bytes(n);
+  const bool pipelines = may_pipeline(problem, Pass::dgrad);
+  const std::int64_t lanes = pipelines ? n.layers : 1;
+  const std::int64_t state = std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n);
+  const std::int64_t recurrent = std::int64_t{n.gates()} * n.hidden * n.projected * element_bytes(n);
   for (int d = 0; d < n.directions(); ++d) {
-    w->recurrent_t[d] = regions->take(std::int64_t{n.gates()} * n.hidden * n.projected * element_bytes(n));
-    if (n.projects()) w->projection_t[d] = regions->take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
-    if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(state);
-    if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(state);
+    if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(lanes * state);
+    if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(lanes * state);
   }
-  if (may_pipeline(problem, Pass::dgrad)) {
-    w->pipeline_t = regions->take(2 * lanes * n.gates() * n.hidden * n.hidden * element_bytes(n));
+  w->d[0] = regions->take(rows * n.output_width() * element_bytes(n));
+  // Of layers in one launch, or of such that run one by one or in pairs.
+  Regions one_by_one = *regions;
+  if (pipelines) w->pipeline_t = regions->take((2 * lanes - 1) * recurrent);
+  w->d[1] = one_by_one.take(rows * n.output_width() * element_bytes(n));
+  for (int d = 0; d < n.directions(); ++d) {
+    w->recurrent_t[d] = one_by_one.take(recurrent);
+    if (n.projects()) w->projection_t[d] = one_by_one.take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
   }
-  for (void*& buffer : w->d) buffer = regions->take(rows * n.output_width() * element_bytes(n));
+  if (may_pair(problem, Pass::dgrad)) {
+    w->recurrent_t[1] = one_by_one.take(recurrent);
+    if (n.cell == GPUDNN_LSTM) w->carry_c[1] = one_by_one.take(state);
+    if (n.cell == GPUDNN_GRU) w->carry_h[1] = one_by_one.take(state);
+    for (void*& buffer : w->dh_part) buffer = one_by_one.take(state);
+  }
+  regions->reach(one_by_one);
 }
 
 void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t lanes = n.pseudo_layers();
-  if (merges_weight_products(n)) {
+  if (pads_weight_products(problem)) {
+    const std::int64_t rows = problem.sequences.capacity();
+    w->inputs = regions->take(rows * whole_row(std::max<std::int64_t>(n.input, n.output_width())) * element_bytes(n));
+    for (int d = 0; d < n.directions(); ++d) {
+      w->padded_gates[d] = regions->take(rows * padded_slot(n, n.slots()) * element_bytes(n));
+    }
+  } else if (merges_weight_products(n)) {
     w->inputs = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
   }
-  w->previous = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
+  const std::int64_t gates = std::int64_t{n.gates()} * n.hidden;
+  const std::int64_t width = std::max<std::int64_t>(n.projected, n.input_width(n.layers > 1 ? 1 : 0));
+  const int slices = most_weight_slices(problem, gates, width);
+  w->slices_room = slices > 1 ? slices * kMaxDirections * gates * width : 0;
+  w->slices = static_cast<float*>(regions->take(w->slices_room * 4));
+  const std::int64_t previous_row = pads_weight_products(problem) ? whole_row(n.projected) : n.projected;
+  w->previous = regions->take(lanes * problem.sequences.capacity() * previous_row * element_bytes(n));
   w->partials = regions->take(std::min<std::int64_t>(lanes, kernels::kRnnLanes) * kernels::kRnnSumSplits * n.slots() *
                               n.hidden * sum_bytes(n));
 }
@@ -111,6 +139,11 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
       p.a_steps[0] = p.a_steps[1] = rows * gates_row, p.b_steps[0] = rows * width;
       p.d_steps[0] = p.d_steps[1] = gates * (width + n.projected);
       p.a_strides[0] = 1, p.a_strides[1] = gates_row, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
+      if (pads_weight_products(problem)) {
+        p.counts[0] = 1, p.counts[1] = 2;
+        p.a_strides[1] = whole_row(gates_row), p.b_strides[0] = whole_row(width);
+        p.a_steps[1] = 0, p.b_steps[1] = rows * whole_row(width), p.d_steps[1] = gates * width;
+      }
     } else {
       p.m = rows, p.n = gates, p.k = width;
       p.a_strides[0] = width, p.a_strides[1] = 1, p.b_strides[0] = 1, p.b_strides[1] = width, p.d_row = gates_row;
@@ -136,8 +169,38 @@ bool may_pipeline(const Problem& problem, Pass pass) noexcept {
                                       static_cast<int>(element_bytes(n))));
 }
 
+bool may_pair(const Problem& problem, Pass pass) noexcept {
+  const Network& n = problem.net;
+  return pass != Pass::wgrad && may_be_resident(n) && element_bytes(n) == 2 && n.layers > 1 && !n.bidirectional &&
+         !n.skip && !(n.drops() && pass != Pass::infer) && problem.sequences.steps > 1;
+}
+
 bool merges_weight_products(const Network& n) noexcept {
   return !n.bidirectional && !n.projects() && !n.skip && (n.layers > 1 || n.input == n.hidden);
+}
+
+bool pads_weight_products(const Problem& problem) noexcept {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 28;  // multiplications of a layer's R
+  const Network& n = problem.net;
+  return element_bytes(n) == 2 && n.math != GPUDNN_FMA_MATH && !n.projects() &&
+         (n.hidden % 8 != 0 || (!n.skip && n.input % 8 != 0)) &&
+         problem.sequences.capacity() * n.gates() * n.hidden * n.hidden >= kEnough;
+}
+int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept {
+  constexpr std::int64_t kManyRows = 6144;
+  constexpr std::int64_t kTile = 128;
+  constexpr std::int64_t kFewTiles = 16;
+  const Network& net = problem.net;
+  const std::int64_t tiles = (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile);
+  if (net.type != GPUDNN_DATA_FLOAT || allows_tf32(net.math) || net.projects() || tiles > kFewTiles ||
+      problem.sequences.capacity() < kManyRows) {
+    return 1;
+  }
+  return static_cast<int>(std::min<std::int64_t>(2 * kFewTiles, 8 * kFewTiles / tiles));
+}
+std::int64_t padded_slot(const Network& n, int slot) noexcept {
+  if (n.cell != GPUDNN_GRU) return slot < n.slots() ? std::int64_t{slot} * n.hidden : whole_row(slot * n.hidden);
+  return slot < 2 ? std::int64_t{slot} * n.hidden : whole_row(2 * n.hidden) + (slot - 2) * whole_row(n.hidden);
 }
 
 std::size_t mask_bytes(const Problem& problem) noexcept {

@@ -21,6 +21,10 @@ class Regions {
     used_ += size;
     return counts_ || bytes == 0 ? nullptr : reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr)
   }
+  // Goes on behind the longer of two ways from one place.
+  void reach(const Regions& other) noexcept {
+    if (other.used_ > used_) *this = other;
+  }
   // Bytes so far; of a count, with room to align a block that begins anywhere.
   [[nodiscard]] std::size_t used() const noexcept { return used_ + (counts_ ? kRegionAlignment : 0); }
 
@@ -38,8 +42,23 @@ constexpr int kMaxDirections = 2;
 // Layers of both gradients and values that may run in one launch.
 [[nodiscard]] bool may_pipeline(const Problem& problem, Pass pass) noexcept;
 
+// Two layers may run in parts of the steps, both in one launch.
+[[nodiscard]] bool may_pair(const Problem& problem, Pass pass) noexcept;
+
 // Gradients of weights: W and R of a layer, but perhaps the first, have like shapes and one direction.
 [[nodiscard]] bool merges_weight_products(const Network& net) noexcept;
+
+// Gradients of weights come from copies whose rows are whole vectors of 16 bytes, as fast products want them: what has
+// other rows, and is worth it.
+[[nodiscard]] bool pads_weight_products(const Problem& problem) noexcept;
+// Products over the rows that leave multiprocessors idle, of floats, are made in slices of the rows: of how many rows'
+// divisors at most. 1: they are not.
+[[nodiscard]] int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept;
+// Elements of a row of 16-bit values that is whole vectors.
+[[nodiscard]] constexpr std::int64_t whole_row(std::int64_t width) noexcept { return (width + 7) / 8 * 8; }
+// Where a slot of the gates lies in such a copy; of slot `net.slots()`: the row. The products of a GRU begin at slots
+// of their own.
+[[nodiscard]] std::int64_t padded_slot(const Network& net, int slot) noexcept;
 
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
@@ -67,14 +86,18 @@ struct Workspace {
   void* y[2] = {};
   // gradients of data
   void* recurrent_t[kMaxDirections] = {};
-  void* pipeline_t = nullptr;  // transposes of both matrices of all layers, where they run in one launch
+  void* pipeline_t = nullptr;  // transposes of all matrices but the first W, where layers run in one launch
   void* projection_t[kMaxDirections] = {};
   void* carry_c[kMaxDirections] = {};
   void* carry_h[kMaxDirections] = {};
   void* d[2] = {};
+  void* dh_part[2] = {};  // gradients of h between parts of the steps
   // gradients of weights
   void* inputs = nullptr;  // of all layers, where their products are merged
   void* previous = nullptr;
+  float* slices = nullptr;  // of products over the rows
+  std::int64_t slices_room = 0;
+  void* padded_gates[kMaxDirections] = {};  // of a layer
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest
 };

@@ -135,8 +135,12 @@ void scatter(const Site& site, const kernels::RnnCopy& copy, const void* rows, v
 void upload(const Site& site, const std::int32_t* from, std::int64_t count, std::int32_t* to) {
   kernels::launch_rnn_upload(from, count, to, site.launch.stream);
 }
-void previous(const Site& site, const kernels::RnnPrevious& previous, void* to) {
-  kernels::launch_rnn_previous(previous, to, site.launch.stream);
+void previous(const Site& site, const kernels::RnnPrevious& previous, void* to, std::int64_t to_row) {
+  kernels::launch_rnn_previous(previous, to, to_row, site.launch.stream);
+}
+void pad(const Site& site, const kernels::RnnPad& pad) { kernels::launch_rnn_pad(pad, site.launch.stream); }
+void slices(const Site& site, const kernels::RnnSlices& slices) {
+  kernels::launch_rnn_slices(slices, site.launch.stream);
 }
 void transpose(const Site& site, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
                void* to) {
@@ -222,10 +226,9 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
-  split.period = kernels::rnn_split_period(split.shape);
-  const int slots = kernels::rnn_split_slots(split.period, layer.rows.steps);
-  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, slots);
-  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, slots);
+  split.period = kernels::kRnnSplitPeriod;
+  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
+  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
   if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
                                                static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
     return false;
@@ -292,6 +295,36 @@ double products_step(const Site& site, const kernels::RnnLayer& l, bool backward
   return 4 + l.directions * (10 + weights / 2.5e6);
 }
 
+// Microseconds of two layers in parts of the steps, and in how many; of one by one: 0.
+constexpr double kLaunchOfPart = 10;
+constexpr double kProductOfPart = 10;
+double time_of_pair(const Site& site, const kernels::RnnLayer& layer, bool backward, int* best) {
+  *best = 0;
+  const int multiprocessors = site.launch.device.multiprocessors;
+  const double alone = std::min({split_step(layer, backward), resident_step(layer, 1, false, backward, multiprocessors),
+                                 products_step(site, layer, backward)});
+  const double one_by_one = 2 * (layer.rows.steps * alone + kLaunchOfPart) + kProductOfPart;
+  if (!layer.tensor_cores || site.exchange == nullptr || layer.rows.offsets != nullptr) return one_by_one;
+  kernels::RnnLayer both = layer;
+  both.directions = 2;
+  const double split = split_step(layer, backward);
+  const double together = split_step(both, backward);
+  double least = one_by_one;
+  const double launch = kLaunchOfPart + (backward ? 8 : 0);
+  for (int parts = 2; parts <= 10; ++parts) {
+    const double steps = (layer.rows.steps + parts - 1) / parts;  // NOLINT(bugprone-integer-division)
+    const double time =
+        2 * (steps * split + launch) + (parts - 1) * (steps * together + launch) + parts * kProductOfPart;
+    if (time < least) least = time, *best = parts;
+  }
+  return least;
+}
+int parts_of_pair(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  int parts = 0;
+  (void)time_of_pair(site, layer, backward, &parts);
+  return parts;
+}
+
 bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, bool backward) {
   const int multiprocessors = site.launch.device.multiprocessors;
   const int bytes = tile::element_bytes(layer.type);
@@ -304,7 +337,10 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
         (layer.rows.steps + layers - 1) * resident_step(layer, layers, true, backward, multiprocessors);
     const double step =
         std::min(split_step(layer, backward), resident_step(layer, 1, false, backward, multiprocessors));
-    return together < layers * (layer.rows.steps * step + kProduct);
+    int parts = 0;
+    const double pairs =
+        layers / 2 * time_of_pair(site, layer, backward, &parts) + layers % 2 * (layer.rows.steps * step + kProduct);
+    return together < layers * (layer.rows.steps * step + kProduct) && (parts == 0 || together < pairs);
   }
   // A round of places costs some 0.6 of what a step costs beside them.
   const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward, bytes,
@@ -344,6 +380,8 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .backward = backward_sweep,
           .pipelines = forward_sweep == &forward_resident ? &pipelines : nullptr,
           .pipeline = &run_resident,
+          .parts_of_pair = forward_sweep == &forward_resident ? &parts_of_pair : nullptr,
+          .part = &sweep_split,
           .pass = &pass,
           .gather = &gather,
           .scatter = &scatter,
@@ -354,7 +392,9 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .gate_sum = &gate_sum,
           .clear = &clear,
           .merges_products = true,
-          .copy = &copy};
+          .copy = &copy,
+          .slices = &slices,
+          .pad = &pad};
 }
 
 }  // namespace

@@ -54,11 +54,15 @@ struct Stages {
   // Several layers in one launch, each a step behind its neighbour. False: they are to run one by one.
   bool (*pipelines)(const Site&, const kernels::RnnLayer& layer, int layers, bool backward);
   bool (*pipeline)(const Site&, std::span<const kernels::RnnLayer> layers, bool backward);
+  // Two layers in parts of the steps, the upper one a part behind the lower one, both in one launch: how many parts; 0:
+  // they are to run one by one. What runs a part says whether it did.
+  int (*parts_of_pair)(const Site&, const kernels::RnnLayer& layer, bool backward);
+  bool (*part)(const Site&, const kernels::RnnLayer& layers, bool backward);
   void (*pass)(const Site&, const kernels::RnnLayer&, bool backward);
   void (*gather)(const Site&, const kernels::RnnCopy&, const void* from, void* rows);
   void (*scatter)(const Site&, const kernels::RnnCopy&, const void* rows, void* to);
   void (*upload)(const Site&, const std::int32_t* from, std::int64_t count, std::int32_t* to);
-  void (*previous)(const Site&, const kernels::RnnPrevious&, void* to);
+  void (*previous)(const Site&, const kernels::RnnPrevious&, void* to, std::int64_t to_row);
   void (*transpose)(const Site&, tile::ElementType, const void* from, std::int64_t rows, std::int64_t columns,
                     void* to);
   void (*column_sums)(const Site&, const kernels::RnnColumnSums&);
@@ -68,6 +72,10 @@ struct Stages {
   // for the sweep where there is one step.
   bool merges_products;
   Status (*copy)(const Site&, const void* from, void* to, std::size_t bytes);
+  // Null: a product keeps the device busy however small it is.
+  void (*slices)(const Site&, const kernels::RnnSlices&);
+  // Null: products are as fast from rows of any width.
+  void (*pad)(const Site&, const kernels::RnnPad&);
 };
 
 extern const Stages kHostStages;
