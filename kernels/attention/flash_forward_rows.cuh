@@ -8,10 +8,12 @@
 #pragma once
 
 #include "kernels/attention/attention_simt_tile.cuh"
+#include "kernels/attention/flash_alibi.cuh"
 #include "kernels/attention/flash_gather.hpp"
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace gpudnn::kernels::flash {
 
@@ -61,6 +63,7 @@ struct RowsOfSm80 {
   static constexpr bool kKeeps = false;    // rows and slopes in registers; else they are worked out where needed
   using Bias = void;                       // any type and layout, from device memory
   static constexpr int kBiasTileRows = 0;  // of a tile of bias in shared memory; 0: there is none
+  static constexpr bool kMultipliesAlibi = false;  // where p.alibi_by_products, a step of the product adds ALiBi
 };
 
 // The tile's description lies in shared memory, which the compiler does not read ahead of a barrier.
@@ -90,17 +93,27 @@ class ForwardRows {
                                           float (&corrections)[2], const unsigned char* bias = nullptr) {
     const int first = column_tile * kColumns;
     modify(first, bias, s);
+    // What all scores of a row have beside `s`, in the same units.
+    float beside[2] = {0.0F, 0.0F};
+    if constexpr (Ways::kMultipliesAlibi) {
+      if (p.alibi_by_products) {
+        add_large_slopes(s);
+        beside[0] = beside_scores(0, first);
+        beside[1] = beside_scores(1, first);
+      }
+    }
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float most = most_[half];
+      float most = -INFINITY;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      const float base = most == -INFINITY ? 0.0F : most * scale;
-      corrections[half] = ptx::ex2_approx_ftz(fmaf(most_[half], scale, -base));
+      most = fmaxf(most_[half], most + beside[half]);
+      const float base = most == -INFINITY ? 0.0F : (most - beside[half]) * scale;
+      corrections[half] = ptx::ex2_approx_ftz(most == -INFINITY ? 0.0F : (most_[half] - most) * scale);
       most_[half] = most;
       float sum = 0.0F;
 #pragma unroll
@@ -135,6 +148,15 @@ class ForwardRows {
         weights[i][e] &= is_kept(block, index + 1, threshold) ? low | 0xffff0000U : low;
       }
     }
+  }
+
+  // The operand of this warpgroup's rows that the step of ALiBi multiplies.
+  __device__ __forceinline__ void write_alibi(unsigned char* to) const {
+    float slopes[2] = {row_at(0).slope, row_at(1).slope};
+    ptx::pin(slopes);  // else the choice below becomes an index into memory
+    if (lane_ % 4 > 1) return;
+    AlibiOperands<typename Ways::Bias>::write_row(to, row_in_tile_ % 64 + 8 * (lane_ % 4),
+                                                  lane_ % 4 == 0 ? slopes[0] : slopes[1]);
   }
 
   [[nodiscard]] __device__ __forceinline__ bool is_cut(int column_tile) const {
@@ -230,7 +252,7 @@ class ForwardRows {
     its.row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
     its.head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     its.exists = packed_row < p.rows;
-    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] : 0.0F;
+    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] * p.slope_scale : 0.0F;
     return its;
   }
   [[nodiscard]] __device__ __forceinline__ Row row_at(int half) const {
@@ -265,9 +287,31 @@ class ForwardRows {
     }
   }
 
+  // ALiBi of the tile's middle, where products add what the other columns differ by.
+  [[nodiscard]] __device__ __forceinline__ float beside_scores(int half, int first) const {
+    const Row its = row_at(half);
+    return its.slope * static_cast<float>(first + kColumns / 2 - its.row);
+  }
+  // What the products of slopes that the type does not hold left out.
+  __device__ __forceinline__ void add_large_slopes(float (&s)[kColumns / 2]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float slope = row_at(half).slope;
+      if (AlibiOperands<typename Ways::Bias>::holds(slope)) continue;
+#pragma unroll
+      for (int i = 0; i < kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = fmaf(slope, static_cast<float>(8 * i + e - kColumns / 2 + column()), score);
+        }
+      }
+    }
+  }
+
   // Rows 8 apart share c - r of the upper one, where their slope is one: the row's own is made good in the maximum.
   [[nodiscard]] __device__ __forceinline__ bool shares_distance() const {
-    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1;
+    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1 && !p.alibi_by_products;
   }
 
   // cap tanh(s scale / cap), as 1 - 2 / (1 + e^2x): its error is a few units of 2^-24 of the cap.

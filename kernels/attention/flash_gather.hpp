@@ -44,7 +44,10 @@ struct FlashGatherParams {
   float cap = 0;                 // soft cap; 0: none
   float scale_by_cap = 0;        // scale / soft cap
   bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
+  float slope_scale = 1;         // of ALiBi's slopes: 1 / scale where they are in the units of products
   FlashElementwise elementwise;
+  bool alibi_by_products = false;  // flash_gather_sm90 alone: ALiBi is a step of the product of scores
+  bool drops_by_bits = false;      // flash_gather_sm90 alone: producers make the decisions of dropout
   // flash_gather_sm90 alone: more tiles than blocks go round, or are handed out by a counter that starts at 0.
   std::int32_t* next_tile = nullptr;
   std::int32_t bias_box = 0;  // rows of bias's boxes; 0: TMA cannot take them

@@ -11,7 +11,9 @@
 // flash_sm90_forward.cuh do: S of the next tile is issued before P v of this one, and two warpgroups take turns.
 // cp.async writes through the generic proxy: where it does, consumers fence before wgmma reads.
 //
-// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it.
+// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it. Without
+// bias its memory holds a second q, so that the next tile's comes early; the decisions of dropout, which the producers
+// make; and ALiBi's operands, by which slope (c - r) is one more step of the product of scores.
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.
@@ -19,6 +21,7 @@
 #pragma once
 
 #include "kernels/attention/flash_forward_rows.cuh"
+#include "kernels/attention/flash_gather_sm90_dropout.cuh"
 #include "kernels/attention/flash_gather_sm90_load.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -47,7 +50,10 @@ struct GatherConfig {
   static constexpr bool kKeeps = true;
   using Bias = T;
   static constexpr int kBiasTileRows = kStagesBias ? kRows : 0;
+  static constexpr bool kMultipliesAlibi = kStagesBias;
 };
+
+constexpr int kBitsStages = 4;
 
 // A tile as those who load and those who multiply see it.
 struct GatherWork {
@@ -63,17 +69,53 @@ struct GatherShared {
   alignas(1024) unsigned char q[C::kQBytes];
   alignas(1024) unsigned char k[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
-  alignas(1024) unsigned char bias[C::kStagesBias ? 2 : 1][C::kStagesBias ? C::kBiasBytes : 16];
-  std::uint64_t q_full, q_empty;
+  // Of bias where there is bias, else of what is below.
+  struct Instead {
+    alignas(1024) unsigned char q[32 * 1024];
+    alignas(1024) unsigned char alibi_keys[AlibiOperands<typename C::Element>::kKeyBytes];
+    alignas(1024) unsigned char alibi_rows[C::kConsumers][AlibiOperands<typename C::Element>::kRowBytes];
+    alignas(16) unsigned char bits[kBitsStages][kDropoutBytes];
+  };
+  union Options {
+    unsigned char bias[2][C::kBiasBytes];
+    Instead instead;
+  };
+  struct Nothing {};
+  alignas(1024) std::conditional_t<C::kStagesBias, Options, Nothing> options;
+  std::uint64_t q_full[2], q_empty[2];
+  std::uint64_t bits_full[kBitsStages], bits_empty[kBitsStages];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t bias_full[2], bias_empty[2];
   std::uint64_t work_full[2], work_empty[2];
+  DropoutKey dropout_key;
   GatherWork work[2];
 };
 
-// 1 to 2: turns.
-enum GatherBarrier { kGatherTurn = 1, kGatherProducers = 3 };
+// 1 to 2: turns; 4 to 5: the warps of a consumer.
+enum GatherBarrier { kGatherTurn = 1, kGatherProducers = 3, kGatherConsumer = 4 };
+
+// The stages of q: two, but where bias takes the memory of the second.
+struct QueryTurn {
+  int stages;
+  int stage = 0;
+  std::uint32_t parity = 0;
+  __device__ __forceinline__ void next() {
+    stage = stages == 2 ? stage ^ 1 : 0;
+    if (stage == 0) parity ^= 1;
+  }
+};
+template <class C>
+__device__ __forceinline__ QueryTurn first_query_turn(const FlashGatherParams& p) {
+  return {C::kStagesBias && p.problem.bias.data == nullptr ? 2 : 1};
+}
+template <class C>
+__device__ __forceinline__ unsigned char* query_stage(GatherShared<C>& shared, int stage) {
+  if constexpr (C::kStagesBias) {
+    if (stage != 0) return shared.options.instead.q;
+  }
+  return shared.q;
+}
 
 // What the warpgroup of producers does for one tile.
 template <class C>
@@ -133,14 +175,33 @@ class GatherProducer {
         columns.fill(work.k, work.k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage],
                      &shared.k_full[k_turn.stage], &shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
         k_turn.next();
-        if (C::kStagesBias && p.problem.bias.data != nullptr) load_bias(work.tile, bias_row, j);
+        if constexpr (C::kStagesBias) {
+          if (p.problem.bias.data != nullptr) load_bias(work.tile, bias_row, j);
+        }
       }
       if (j < end - 1) {
         columns.fill(work.v, work.v_boxes, p.page_rows_v, j + 1, &v_entry, shared.v[v_turn.stage],
                      &shared.v_full[v_turn.stage], &shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
         v_turn.next();
+        if constexpr (C::kStagesBias) {
+          if (p.drops_by_bits) {
+            // The last column tile's follow the loads of two.
+            if (j == end - 2) make_bits(work.tile, end - 1);
+            if (j >= first) make_bits(work.tile, j);
+          }
+        }
       }
     }
+  }
+
+  __device__ __forceinline__ void make_bits(const GatherTile& tile, int j) {
+    tile::wait(&shared.bits_empty[bits_turn.stage], bits_turn.parity ^ 1);
+    const DropoutBits dropout(shared.dropout_key, p.problem.dropout.threshold);
+    dropout.make(static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + tile.head),
+                 static_cast<std::uint32_t>(tile.row / 2), static_cast<std::uint32_t>(j * (C::kColumns / 4)),
+                 shared.options.instead.bits[bits_turn.stage]);
+    ptx::mbarrier_arrive(&shared.bits_full[bits_turn.stage]);
+    bits_turn.next();
   }
 
   __device__ __forceinline__ void load_q(const GatherTile& tile) {
@@ -151,9 +212,9 @@ class GatherProducer {
     std::uint32_t member;
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
     const std::int64_t offset = row * a.q.strides[2] + member * a.q.strides[1];
-    tile::wait(&shared.q_empty, q_parity ^ 1);
-    q_parity ^= 1;
-    rows.copy(q, row < q.length ? offset : -1, shared.q, &shared.q_full);
+    tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
+    rows.copy(q, row < q.length ? offset : -1, query_stage(shared, q_turn.stage), &shared.q_full[q_turn.stage]);
+    q_turn.next();
   }
 
   // Where bias of this lane's row starts; -1: zeros.
@@ -168,7 +229,7 @@ class GatherProducer {
   // The tile of bias beside column tile j.
   __device__ __forceinline__ void load_bias(const GatherTile& tile, std::int64_t my_row, int j) {
     const AttentionBias& bias = p.problem.bias;
-    unsigned char* const to = shared.bias[bias_turn.stage];
+    unsigned char* const to = shared.options.bias[bias_turn.stage];
     std::uint64_t* const full = &shared.bias_full[bias_turn.stage];
     std::uint64_t* const empty = &shared.bias_empty[bias_turn.stage];
     if (p.bias_box == 0) {
@@ -198,7 +259,8 @@ class GatherProducer {
   const Gather<C::kDim, C::kColumns> columns;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<kBitsStages> bits_turn;
+  QueryTurn q_turn = first_query_turn<C>(p);
 };
 
 template <class C>
@@ -207,9 +269,7 @@ class GatherConsumer {
 
  public:
   __device__ __forceinline__ GatherConsumer(const FlashGatherParams& params, GatherShared<C>& memory)
-      : p(params),
-        shared(memory),
-        q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {}
+      : p(params), shared(memory) {}
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == 1) ptx::barrier_arrive(kGatherTurn, 2 * kWarpgroup);
@@ -269,6 +329,13 @@ class GatherConsumer {
       ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_base, k), k_major_step<C::kColumns>(k_base, k),
                                        k == 0 ? 0 : 1);
     }
+    if constexpr (C::kStagesBias) {
+      if (p.alibi_by_products) {
+        ptx::wgmma_ss<T, T, C::kColumns>(s, tile::operand_descriptor<64>(
+                                                shared.options.instead.alibi_rows[place.warpgroup], 0),
+                                         tile::operand_descriptor<64>(shared.options.instead.alibi_keys, 0), 1);
+      }
+    }
     ptx::wgmma_commit_group();
   }
   __device__ __forceinline__ void issue_output() {
@@ -287,7 +354,7 @@ class GatherConsumer {
     if constexpr (C::kStagesBias) {
       if (p.problem.bias.data != nullptr) {
         tile::wait(&shared.bias_full[bias_turn.stage], bias_turn.parity);
-        rows.softmax(is_cut, column_tile, s, corrections, shared.bias[bias_turn.stage]);
+        rows.softmax(is_cut, column_tile, s, corrections, shared.options.bias[bias_turn.stage]);
         release(&shared.bias_empty[bias_turn.stage]);
         bias_turn.next();
         return;
@@ -315,9 +382,24 @@ class GatherConsumer {
     softmax(rows, rows.is_cut(column_tile), column_tile, s, corrections);
     if constexpr (!C::kTakesTurns) finish_output();
     to_operand<T, C::kColumns>(s, weights);
-    rows.drop(column_tile, weights);
+    drop(rows, column_tile);
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
+  }
+  __device__ __forceinline__ void drop(const Rows& rows, int column_tile) {
+    if constexpr (C::kStagesBias) {
+      if (p.drops_by_bits) {
+        tile::wait(&shared.bits_full[bits_turn.stage], bits_turn.parity);
+        DropoutBits::apply(shared.options.instead.bits[bits_turn.stage] + place.warpgroup * 1024 + place.warp * 256 +
+                               place.lane / 4 * 32 + place.lane % 4 * 8,
+                           weights);
+        __syncwarp();
+        release(&shared.bits_empty[bits_turn.stage]);
+        bits_turn.next();
+        return;
+      }
+    }
+    rows.drop(column_tile, weights);
   }
   __device__ __forceinline__ void finish_output() {
     ptx::wgmma_wait_group<0>();
@@ -330,8 +412,18 @@ class GatherConsumer {
     const bool fences = work.is_by_rows;  // every tile may have come by cp.async
     const int first = work.tile.first;
     const int end = work.tile.end;
-    wait_full(&shared.q_full, q_parity, true);
-    q_parity ^= 1;
+    if constexpr (C::kStagesBias) {
+      if (p.alibi_by_products) {
+        rows.write_alibi(shared.options.instead.alibi_rows[place.warpgroup]);
+        ptx::fence_proxy_async();
+      }
+    }
+    wait_full(&shared.q_full[q_turn.stage], q_turn.parity, true);
+    q_base = tile::operand_descriptor<128>(
+        query_stage(shared, q_turn.stage) + place.warpgroup * 64 * kPanelBytes, 0);
+    if constexpr (C::kStagesBias) {
+      if (p.alibi_by_products) ptx::barrier_sync(kGatherConsumer + place.warpgroup, kWarpgroup);
+    }
     {
       float s[C::kColumns / 2];
       float corrections[2];
@@ -345,11 +437,12 @@ class GatherConsumer {
       k_turn.next();
       softmax(rows, true, end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
-      rows.drop(end - 1, weights);
+      drop(rows, end - 1);
     }
 #pragma unroll 1
     for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j);
-    release(&shared.q_empty);
+    release(&shared.q_empty[q_turn.stage]);
+    q_turn.next();
     wait_full(&shared.v_full[v_turn.stage], v_turn.parity, true);
     issue_output();
     finish_output();
@@ -358,10 +451,11 @@ class GatherConsumer {
   const FlashGatherParams& p;
   GatherShared<C>& shared;
   FragmentPlace place;
-  const std::uint64_t q_base;
+  std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<kBitsStages> bits_turn;
+  QueryTurn q_turn = first_query_turn<C>(p);
   float out[C::kDim / 2];
   std::uint32_t weights[C::kColumns / 16][4];
 };
@@ -373,29 +467,40 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
   auto& shared = *reinterpret_cast<GatherShared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
-    ptx::mbarrier_init(&shared.q_full, kWarpgroup);
-    ptx::mbarrier_init(&shared.q_empty, kWarps);
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.k_empty[i], kWarps);
       ptx::mbarrier_init(&shared.v_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.v_empty[i], kWarps);
     }
+    for (int i = 0; i < kBitsStages; ++i) {
+      ptx::mbarrier_init(&shared.bits_full[i], kWarpgroup);
+      ptx::mbarrier_init(&shared.bits_empty[i], kWarps);
+    }
     for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.q_full[i], kWarpgroup);
+      ptx::mbarrier_init(&shared.q_empty[i], kWarps);
       ptx::mbarrier_init(&shared.bias_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.bias_empty[i], kWarps);
       ptx::mbarrier_init(&shared.work_full[i], 1);
       ptx::mbarrier_init(&shared.work_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
+    shared.dropout_key = dropout_key(p.problem.dropout);
+  }
+  if constexpr (C::kStagesBias) {
+    if (p.alibi_by_products) {
+      AlibiOperands<typename C::Element>::write_keys(shared.options.instead.alibi_keys);
+      ptx::fence_proxy_async();
+    }
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<56>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<72>();
     ptx::griddepcontrol_launch_dependents();
     GatherProducer<C>(p, shared).run();
   } else {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<224>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<216>();
     GatherConsumer<C>(p, shared).run();
   }
 }

@@ -322,13 +322,15 @@ class Consumer {
       for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
       return;
     }
-    // On both sides of a branch, the wait stays behind the softmax. Where warpgroups take turns that gains nothing.
-    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
+    // On both sides of a branch, the wait stays behind the softmax. All warps of the grid take the same side, as PTX
+    // wants of a wait. Where warpgroups take turns that gains nothing.
+    if (p.negates) {
       ptx::wgmma_wait_group_apart<0>();
-      ptx::pin(out);
     } else {
       ptx::wgmma_wait_group<0>();
-      ptx::pin(out);
+    }
+    ptx::pin(out);
+    if (!__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
 #pragma unroll
       for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
     }

@@ -60,6 +60,20 @@ std::int32_t encode_bias(const Problem& problem, const Args& args, const GatherS
              : 0;
 }
 
+// What the kernel's tiles of 128 rows do with options where no bias takes their memory.
+void add_option_ways(const Problem& problem, const GatherShape& shape, int dim, kernels::FlashGatherParams* params) {
+  if (shape.rows_of_tile != 128 || dim > 128 || problem.bias.rank != 0) return;
+  params->drops_by_bits = problem.has_dropout != 0;
+  const bool is_usual = problem.scale > 0x1p-20 && problem.scale < 0x1p20;
+  if (problem.has_alibi == 0 || problem.has_soft_cap != 0 || !is_usual) return;
+  // Scores and slopes in the units of products.
+  params->alibi_by_products = true;
+  params->modifies = false;
+  params->slope_scale = static_cast<float>(1 / problem.scale);
+  params->softmax_scale_log2 = static_cast<float>(problem.scale * kLog2E);
+  params->max_scale = static_cast<float>(problem.scale);
+}
+
 // Bias is loaded by 8 columns at once.
 const char* unsupported_bias(const Problem& problem) {
   const TensorGeometry& bias = problem.bias;
@@ -130,6 +144,7 @@ Status flash_gather_sm90(const LaunchSite& site, const Problem& problem, const A
   if (differs && shape.splits == 1 && shape.blocks(problem) > site.device.multiprocessors) {
     params.next_tile = static_cast<std::int32_t*>(site.workspace);
   }
+  add_option_ways(problem, shape, dim, &params);
   // Where TMA takes neither, rows come one by one.
   [[maybe_unused]] const bool by_boxes = cuda::with_context(site.device.ordinal, [&] {
     const std::int64_t columns = kernels::flash_gather_columns(dim);
