@@ -135,8 +135,6 @@ class GatherProducer {
         tile::wait(&shared.work_empty[turn.stage], turn.parity ^ 1);
         describe(number, number < tiles, &work);
         ptx::mbarrier_arrive(&shared.work_full[turn.stage]);
-        number = p.next_tile != nullptr && number < tiles ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1)
-                                                          : number + static_cast<int>(gridDim.x);
       }
       __syncwarp();
       // Those who have nothing to do for whole tiles have gone ahead: no further than here.
@@ -144,6 +142,12 @@ class GatherProducer {
       if (work.number >= tiles) return;
       if (work.tile.end > work.tile.first) load(work);
       if (static_cast<int>(gridDim.x) >= tiles) return;
+      if (p.next_tile == nullptr) {
+        number += static_cast<int>(gridDim.x);
+      } else if (threadIdx.x == 0) {
+        ptx::griddepcontrol_wait();  // the counter is set
+        number = static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1);
+      }
       turn.next();
     }
   }

@@ -8,8 +8,11 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// The counter of tiles that are handed out.
-static __global__ void __launch_bounds__(32) gather_reset_sm90(std::int32_t* next_tile) { *next_tile = 0; }
+// The counter of tiles that are handed out. The next kernel begins meanwhile, as each block's first tile is its own.
+static __global__ void __launch_bounds__(32) gather_reset_sm90(std::int32_t* next_tile) {
+  ptx::griddepcontrol_launch_dependents();
+  *next_tile = 0;
+}
 
 template <class T, int kDim, int kConsumers>
 void launch_gather_shape(const FlashGatherParams& params, int multiprocessors, CUstream_st* stream) {
@@ -21,7 +24,9 @@ void launch_gather_shape(const FlashGatherParams& params, int multiprocessors, C
   // Splits are one round of blocks, whose sums the next kernel waits for.
   const int tiles = params.row_tiles * params.batch_heads * params.splits;
   const auto blocks = static_cast<unsigned>(params.splits == 1 && tiles > multiprocessors ? multiprocessors : tiles);
-  cuda::launch_kernel(flash_gather_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
+  cuda::LaunchConfig config{blocks, C::kThreads, kBytes};
+  config.overlaps = params.next_tile != nullptr;
+  cuda::launch_kernel(flash_gather_sm90<C>, config, stream, params);
   if (params.splits > 1) launch_flash_combine(params, stream);
 }
 

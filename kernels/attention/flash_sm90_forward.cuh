@@ -15,6 +15,7 @@
 #pragma once
 
 #include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/wgmma_group_apart.cuh"
@@ -127,6 +128,7 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
   for (int turn = 0;; ++turn) {
     // The first tile is the block's own; the following are handed out, or go round.
     if (turn > 0) {
+      if (turn == 1) ptx::griddepcontrol_wait();  // the counter is set
       number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
     }
     tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
