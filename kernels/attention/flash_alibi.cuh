@@ -12,6 +12,10 @@ template <class T>
 struct AlibiOperands {
   static constexpr int kKeyBytes = 128 * 64;
   static constexpr int kRowBytes = 64 * 64;
+  static constexpr int kBytes = kKeyBytes + 2 * kRowBytes;  // those of the keys first
+  static __device__ __forceinline__ unsigned char* rows(unsigned char* operands, int warpgroup) {
+    return operands + kKeyBytes + warpgroup * kRowBytes;
+  }
 
   static __device__ __forceinline__ void write_keys(unsigned char* to) {
     if (threadIdx.x >= 128) return;

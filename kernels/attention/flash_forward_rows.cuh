@@ -63,7 +63,9 @@ struct RowsOfSm80 {
   static constexpr bool kKeeps = false;    // rows and slopes in registers; else they are worked out where needed
   using Bias = void;                       // any type and layout, from device memory
   static constexpr int kBiasTileRows = 0;  // of a tile of bias in shared memory; 0: there is none
-  static constexpr bool kMultipliesAlibi = false;  // where p.alibi_by_products, a step of the product adds ALiBi
+  static constexpr bool kModifies = true;  // p.modifies may be set
+  static constexpr bool kAddsBias = false;         // of options, there is bias in shared memory alone
+  static constexpr bool kMultipliesAlibi = false;  // a step of the product adds ALiBi, but for `beside_scores`
 };
 
 // The tile's description lies in shared memory, which the compiler does not read ahead of a barrier.
@@ -92,29 +94,27 @@ class ForwardRows {
   __device__ __forceinline__ void softmax(bool is_cut, int column_tile, float (&s)[kColumns / 2],
                                           float (&corrections)[2], const unsigned char* bias = nullptr) {
     const int first = column_tile * kColumns;
-    modify(first, bias, s);
-    // What all scores of a row have beside `s`, in the same units.
-    float beside[2] = {0.0F, 0.0F};
-    if constexpr (Ways::kMultipliesAlibi) {
-      if (p.alibi_by_products) {
-        add_large_slopes(s);
-        beside[0] = beside_scores(0, first);
-        beside[1] = beside_scores(1, first);
-      }
-    }
+    if constexpr (Ways::kModifies) modify(first, bias, s);
+    if constexpr (Ways::kAddsBias) add_staged(bias, p.scale, s);
+    if constexpr (Ways::kMultipliesAlibi) add_large_slopes(s);
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float most = -INFINITY;
+      const float before = most_[half];
+      const float beside = beside_scores(half, first);
+      float most = Ways::kMultipliesAlibi ? -INFINITY : before;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      most = fmaxf(most_[half], most + beside[half]);
-      const float base = most == -INFINITY ? 0.0F : (most - beside[half]) * scale;
-      corrections[half] = ptx::ex2_approx_ftz(most == -INFINITY ? 0.0F : (most_[half] - most) * scale);
+      if constexpr (Ways::kMultipliesAlibi) most = fmaxf(before, most + beside);
       most_[half] = most;
+      const float base = most == -INFINITY ? 0.0F : (most - beside) * scale;
+      // Of a maximum that stays, 1 it is exactly where `base` is large. Sums are 0 where it is -infinity.
+      const float less =
+          Ways::kMultipliesAlibi ? (most == -INFINITY ? 0.0F : (before - most) * scale) : fmaf(before, scale, -base);
+      corrections[half] = ptx::ex2_approx_ftz(less);
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
@@ -252,7 +252,8 @@ class ForwardRows {
     its.row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
     its.head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     its.exists = packed_row < p.rows;
-    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] * p.slope_scale : 0.0F;
+    its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] : 0.0F;
+    if constexpr (Ways::kMultipliesAlibi) its.slope *= p.slope_scale;
     return its;
   }
   [[nodiscard]] __device__ __forceinline__ Row row_at(int half) const {
@@ -287,8 +288,9 @@ class ForwardRows {
     }
   }
 
-  // ALiBi of the tile's middle, where products add what the other columns differ by.
+  // ALiBi of the tile's middle, which all scores of the row have beside what products add for the other columns.
   [[nodiscard]] __device__ __forceinline__ float beside_scores(int half, int first) const {
+    if constexpr (!Ways::kMultipliesAlibi) return 0.0F;
     const Row its = row_at(half);
     return its.slope * static_cast<float>(first + kColumns / 2 - its.row);
   }
@@ -311,7 +313,7 @@ class ForwardRows {
 
   // Rows 8 apart share c - r of the upper one, where their slope is one: the row's own is made good in the maximum.
   [[nodiscard]] __device__ __forceinline__ bool shares_distance() const {
-    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1 && !p.alibi_by_products;
+    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1 && !Ways::kMultipliesAlibi;
   }
 
   // cap tanh(s scale / cap), as 1 - 2 / (1 + e^2x): its error is a few units of 2^-24 of the cap.
@@ -330,7 +332,8 @@ class ForwardRows {
   __device__ __forceinline__ void add_staged(const unsigned char* bias, float scale, float (&s)[kColumns / 2]) const {
     using B = typename Ways::Bias;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(bias));
-    const int row = row_in_tile_ - lane_ / 4 + lane_ % 16;
+    const bool all_rows_have_one = Ways::kAddsBias && p.bias_box == 1;
+    const int row = all_rows_have_one ? 0 : (row_in_tile_ - lane_ / 4) % Ways::kBiasTileRows + lane_ % 16;
 #pragma unroll
     for (int i = 0; i < kColumns / 8; i += 2) {
       std::uint32_t words[4];

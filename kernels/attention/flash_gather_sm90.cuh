@@ -11,9 +11,9 @@
 // flash_sm90_forward.cuh do: S of the next tile is issued before P v of this one, and two warpgroups take turns.
 // cp.async writes through the generic proxy: where it does, consumers fence before wgmma reads.
 //
-// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it. Without
-// bias its memory holds a second q, so that the next tile's comes early; the decisions of dropout, which the producers
-// make; and ALiBi's operands, by which slope (c - r) is one more step of the product of scores.
+// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it. Calls of
+// that size without bias and soft cap have instances of their own: q of the next tile comes early, the producers make
+// the decisions of dropout, and ALiBi is one more step of the product of scores.
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.
@@ -29,7 +29,7 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDim_, int kConsumers_>
+template <class T, int kDim_, int kConsumers_, FlashGatherKind kKind = FlashGatherKind::general>
 struct GatherConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
@@ -38,22 +38,31 @@ struct GatherConfig {
   static constexpr int kColumns = flash_gather_columns(kDim);
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr bool kTakesTurns = kConsumers == 2 && kDim <= 128;
+  static constexpr bool kModifies = kKind == FlashGatherKind::general;
+  static constexpr bool kMultipliesAlibi = kKind == FlashGatherKind::alibi;
+  static constexpr bool kAddsBias = kKind == FlashGatherKind::biased;
+  static constexpr bool kDropsByBits = !kModifies && !kAddsBias;
+  static_assert(kModifies || (kConsumers == 2 && kDim <= 128), "whose tiles are 128 x 128");
+  static constexpr int kQStages = kModifies ? 1 : 2;
   static constexpr int kQBytes = kRows * kDim * 2;
   static constexpr int kTileBytes = kColumns * kDim * 2;
-  static constexpr bool kStagesBias = kConsumers == 2 && kDim <= 128;
-  static constexpr int kBiasStages = kStagesBias ? 2 : 0;
-  static constexpr int kBiasBytes = kRows * kColumns * 2;
-  static constexpr int kFitting = (225 * 1024 - kQBytes - kBiasStages * kBiasBytes) / (2 * kTileBytes);
+  // Bias: two stages; or one for each consumer's rows, loaded when it has read the one before.
+  static constexpr bool kStagesBias = kModifies && kConsumers == 2 && kDim <= 128;
+  static constexpr int kBiasStages = kStagesBias || kAddsBias ? 2 : 0;
+  static constexpr int kBiasTileRows = kStagesBias ? kRows : kAddsBias ? 64 : 0;
+  static constexpr int kBiasBytes = kBiasTileRows * kColumns * 2;
+  static constexpr int kBitsStages = kDropsByBits ? 4 : 0;
+  static constexpr int kOptionBytes =
+      kBiasStages * kBiasBytes + kBitsStages * kDropoutBytes + (kMultipliesAlibi ? AlibiOperands<T>::kBytes : 0);
+  static constexpr int kFitting = (225 * 1024 - kQStages * kQBytes - kOptionBytes) / (2 * kTileBytes);
   static constexpr int kStages = kFitting < 6 ? kFitting : 6;
   static_assert(kStages >= 2, "copies run beside products");
   // Of ForwardRows.
   static constexpr bool kKeeps = true;
   using Bias = T;
-  static constexpr int kBiasTileRows = kStagesBias ? kRows : 0;
-  static constexpr bool kMultipliesAlibi = kStagesBias;
+  static constexpr int kProducerRegisters = kDropsByBits ? 72 : 56;
+  static constexpr int kConsumerRegisters = kDropsByBits ? 216 : 224;
 };
-
-constexpr int kBitsStages = 4;
 
 // A tile as those who load and those who multiply see it.
 struct GatherWork {
@@ -66,24 +75,14 @@ struct GatherWork {
 
 template <class C>
 struct GatherShared {
-  alignas(1024) unsigned char q[C::kQBytes];
+  alignas(1024) unsigned char q[C::kQStages][C::kQBytes];
   alignas(1024) unsigned char k[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
-  // Of bias where there is bias, else of what is below.
-  struct Instead {
-    alignas(1024) unsigned char q[32 * 1024];
-    alignas(1024) unsigned char alibi_keys[AlibiOperands<typename C::Element>::kKeyBytes];
-    alignas(1024) unsigned char alibi_rows[C::kConsumers][AlibiOperands<typename C::Element>::kRowBytes];
-    alignas(16) unsigned char bits[kBitsStages][kDropoutBytes];
-  };
-  union Options {
-    unsigned char bias[2][C::kBiasBytes];
-    Instead instead;
-  };
-  struct Nothing {};
-  alignas(1024) std::conditional_t<C::kStagesBias, Options, Nothing> options;
-  std::uint64_t q_full[2], q_empty[2];
-  std::uint64_t bits_full[kBitsStages], bits_empty[kBitsStages];
+  alignas(1024) unsigned char bias[C::kBiasStages != 0 ? 2 : 1][C::kBiasStages != 0 ? C::kBiasBytes : 16];
+  alignas(1024) unsigned char alibi[C::kMultipliesAlibi ? AlibiOperands<typename C::Element>::kBytes : 16];
+  alignas(16) unsigned char bits[C::kDropsByBits ? C::kBitsStages : 1][C::kDropsByBits ? kDropoutBytes : 16];
+  std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
+  std::uint64_t bits_full[C::kBitsStages + 1], bits_empty[C::kBitsStages + 1];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t bias_full[2], bias_empty[2];
@@ -94,28 +93,6 @@ struct GatherShared {
 
 // 1 to 2: turns; 4 to 5: the warps of a consumer.
 enum GatherBarrier { kGatherTurn = 1, kGatherProducers = 3, kGatherConsumer = 4 };
-
-// The stages of q: two, but where bias takes the memory of the second.
-struct QueryTurn {
-  int stages;
-  int stage = 0;
-  std::uint32_t parity = 0;
-  __device__ __forceinline__ void next() {
-    stage = stages == 2 ? stage ^ 1 : 0;
-    if (stage == 0) parity ^= 1;
-  }
-};
-template <class C>
-__device__ __forceinline__ QueryTurn first_query_turn(const FlashGatherParams& p) {
-  return {C::kStagesBias && p.problem.bias.data == nullptr ? 2 : 1};
-}
-template <class C>
-__device__ __forceinline__ unsigned char* query_stage(GatherShared<C>& shared, int stage) {
-  if constexpr (C::kStagesBias) {
-    if (stage != 0) return shared.options.instead.q;
-  }
-  return shared.q;
-}
 
 // What the warpgroup of producers does for one tile.
 template <class C>
@@ -187,8 +164,13 @@ class GatherProducer {
         columns.fill(work.v, work.v_boxes, p.page_rows_v, j + 1, &v_entry, shared.v[v_turn.stage],
                      &shared.v_full[v_turn.stage], &shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
         v_turn.next();
-        if constexpr (C::kStagesBias) {
-          if (p.drops_by_bits) {
+      }
+      if constexpr (C::kAddsBias) {
+        if (j >= first && threadIdx.x == 0) load_bias_of_consumers(work.tile, j);
+      }
+      if (j < end - 1) {
+        if constexpr (C::kDropsByBits) {
+          if (p.problem.has_dropout) {
             // The last column tile's follow the loads of two.
             if (j == end - 2) make_bits(work.tile, end - 1);
             if (j >= first) make_bits(work.tile, j);
@@ -203,7 +185,7 @@ class GatherProducer {
     const DropoutBits dropout(shared.dropout_key, p.problem.dropout.threshold);
     dropout.make(static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + tile.head),
                  static_cast<std::uint32_t>(tile.row / 2), static_cast<std::uint32_t>(j * (C::kColumns / 4)),
-                 shared.options.instead.bits[bits_turn.stage]);
+                 shared.bits[bits_turn.stage]);
     ptx::mbarrier_arrive(&shared.bits_full[bits_turn.stage]);
     bits_turn.next();
   }
@@ -217,7 +199,7 @@ class GatherProducer {
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
     const std::int64_t offset = row * a.q.strides[2] + member * a.q.strides[1];
     tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
-    rows.copy(q, row < q.length ? offset : -1, query_stage(shared, q_turn.stage), &shared.q_full[q_turn.stage]);
+    rows.copy(q, row < q.length ? offset : -1, shared.q[q_turn.stage], &shared.q_full[q_turn.stage]);
     q_turn.next();
   }
 
@@ -230,10 +212,25 @@ class GatherProducer {
     const int head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     return row < tile.sequence.length_q ? bias_offset(p.problem.bias, tile.batch, head, row, 0) : -1;
   }
+  __device__ __forceinline__ void load_bias_of_consumers(const GatherTile& tile, int j) {
+    const AttentionBias& bias = p.problem.bias;
+#pragma unroll
+    for (int i = 0; i < C::kConsumers; ++i) {
+      tile::wait(&shared.bias_empty[i], bias_turn.parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(&shared.bias_full[i], p.bias_box * C::kColumns * 2);
+#pragma unroll
+      for (int panel = 0; panel < C::kColumns / kPanelColumns; ++panel) {
+        ptx::tma_tile_5d(shared.bias[i] + panel * C::kBiasTileRows * kPanelBytes, &p.bias_map, &shared.bias_full[i],
+                         j * C::kColumns + panel * kPanelColumns, p.bias_box == 1 ? 0 : tile.row + i * C::kBiasTileRows,
+                         bias.strides[1] == 0 ? 0 : tile.head, bias.strides[0] == 0 ? 0 : tile.batch, 0);
+      }
+    }
+    bias_turn.parity ^= 1;
+  }
   // The tile of bias beside column tile j.
   __device__ __forceinline__ void load_bias(const GatherTile& tile, std::int64_t my_row, int j) {
     const AttentionBias& bias = p.problem.bias;
-    unsigned char* const to = shared.options.bias[bias_turn.stage];
+    unsigned char* const to = shared.bias[bias_turn.stage];
     std::uint64_t* const full = &shared.bias_full[bias_turn.stage];
     std::uint64_t* const empty = &shared.bias_empty[bias_turn.stage];
     if (p.bias_box == 0) {
@@ -263,8 +260,8 @@ class GatherProducer {
   const Gather<C::kDim, C::kColumns> columns;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  tile::PipelineState<kBitsStages> bits_turn;
-  QueryTurn q_turn = first_query_turn<C>(p);
+  tile::PipelineState<C::kBitsStages + 1 - C::kDropsByBits> bits_turn;
+  tile::PipelineState<C::kQStages> q_turn;
 };
 
 template <class C>
@@ -273,7 +270,9 @@ class GatherConsumer {
 
  public:
   __device__ __forceinline__ GatherConsumer(const FlashGatherParams& params, GatherShared<C>& memory)
-      : p(params), shared(memory) {}
+      : p(params),
+        shared(memory),
+        q_base(tile::operand_descriptor<128>(memory.q[0] + place.warpgroup * 64 * kPanelBytes, 0)) {}
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == 1) ptx::barrier_arrive(kGatherTurn, 2 * kWarpgroup);
@@ -326,19 +325,19 @@ class GatherConsumer {
 
   __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
     const std::uint64_t k_base = tile::operand_descriptor<128>(shared.k[k_turn.stage], 0);
+    const std::uint64_t q_stage = q_base + static_cast<std::uint32_t>(q_turn.stage) * (C::kQBytes >> 4);
     ptx::pin(s);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kDim / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_base, k), k_major_step<C::kColumns>(k_base, k),
+      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_stage, k), k_major_step<C::kColumns>(k_base, k),
                                        k == 0 ? 0 : 1);
     }
-    if constexpr (C::kStagesBias) {
-      if (p.alibi_by_products) {
-        ptx::wgmma_ss<T, T, C::kColumns>(s, tile::operand_descriptor<64>(
-                                                shared.options.instead.alibi_rows[place.warpgroup], 0),
-                                         tile::operand_descriptor<64>(shared.options.instead.alibi_keys, 0), 1);
-      }
+    if constexpr (C::kMultipliesAlibi) {
+      using Operands = AlibiOperands<T>;
+      ptx::wgmma_ss<T, T, C::kColumns>(s,
+                                       tile::operand_descriptor<64>(Operands::rows(shared.alibi, place.warpgroup), 0),
+                                       tile::operand_descriptor<64>(shared.alibi, 0), 1);
     }
     ptx::wgmma_commit_group();
   }
@@ -358,13 +357,20 @@ class GatherConsumer {
     if constexpr (C::kStagesBias) {
       if (p.problem.bias.data != nullptr) {
         tile::wait(&shared.bias_full[bias_turn.stage], bias_turn.parity);
-        rows.softmax(is_cut, column_tile, s, corrections, shared.options.bias[bias_turn.stage]);
+        rows.softmax(is_cut, column_tile, s, corrections, shared.bias[bias_turn.stage]);
         release(&shared.bias_empty[bias_turn.stage]);
         bias_turn.next();
         return;
       }
     }
-    rows.softmax(is_cut, column_tile, s, corrections);
+    if constexpr (C::kAddsBias) {
+      tile::wait(&shared.bias_full[place.warpgroup], bias_turn.parity);
+      rows.softmax(is_cut, column_tile, s, corrections, shared.bias[place.warpgroup]);
+      release(&shared.bias_empty[place.warpgroup]);
+      bias_turn.parity ^= 1;
+    } else {
+      rows.softmax(is_cut, column_tile, s, corrections);
+    }
   }
 
   // Whether k and v may have come by cp.async: v is of the tile before, which a length may cut.
@@ -391,19 +397,18 @@ class GatherConsumer {
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
   __device__ __forceinline__ void drop(const Rows& rows, int column_tile) {
-    if constexpr (C::kStagesBias) {
-      if (p.drops_by_bits) {
+    if constexpr (C::kDropsByBits) {
+      if (p.problem.has_dropout) {
         tile::wait(&shared.bits_full[bits_turn.stage], bits_turn.parity);
-        DropoutBits::apply(shared.options.instead.bits[bits_turn.stage] + place.warpgroup * 1024 + place.warp * 256 +
-                               place.lane / 4 * 32 + place.lane % 4 * 8,
-                           weights);
+        DropoutBits::apply(
+            shared.bits[bits_turn.stage] + place.row() / 16 * 256 + place.lane / 4 * 32 + place.lane % 4 * 8, weights);
         __syncwarp();
         release(&shared.bits_empty[bits_turn.stage]);
         bits_turn.next();
-        return;
       }
+    } else if constexpr (!C::kAddsBias) {
+      rows.drop(column_tile, weights);
     }
-    rows.drop(column_tile, weights);
   }
   __device__ __forceinline__ void finish_output() {
     ptx::wgmma_wait_group<0>();
@@ -416,18 +421,12 @@ class GatherConsumer {
     const bool fences = work.is_by_rows;  // every tile may have come by cp.async
     const int first = work.tile.first;
     const int end = work.tile.end;
-    if constexpr (C::kStagesBias) {
-      if (p.alibi_by_products) {
-        rows.write_alibi(shared.options.instead.alibi_rows[place.warpgroup]);
-        ptx::fence_proxy_async();
-      }
+    if constexpr (C::kMultipliesAlibi) {
+      rows.write_alibi(AlibiOperands<T>::rows(shared.alibi, place.warpgroup));
+      ptx::fence_proxy_async();
+      ptx::barrier_sync(kGatherConsumer + place.warpgroup, kWarpgroup);
     }
     wait_full(&shared.q_full[q_turn.stage], q_turn.parity, true);
-    q_base = tile::operand_descriptor<128>(
-        query_stage(shared, q_turn.stage) + place.warpgroup * 64 * kPanelBytes, 0);
-    if constexpr (C::kStagesBias) {
-      if (p.alibi_by_products) ptx::barrier_sync(kGatherConsumer + place.warpgroup, kWarpgroup);
-    }
     {
       float s[C::kColumns / 2];
       float corrections[2];
@@ -455,11 +454,11 @@ class GatherConsumer {
   const FlashGatherParams& p;
   GatherShared<C>& shared;
   FragmentPlace place;
-  std::uint64_t q_base;
+  const std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  tile::PipelineState<kBitsStages> bits_turn;
-  QueryTurn q_turn = first_query_turn<C>(p);
+  tile::PipelineState<C::kBitsStages + 1 - C::kDropsByBits> bits_turn;
+  tile::PipelineState<C::kQStages> q_turn;
   float out[C::kDim / 2];
   std::uint32_t weights[C::kColumns / 16][4];
 };
@@ -477,34 +476,34 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
       ptx::mbarrier_init(&shared.v_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.v_empty[i], kWarps);
     }
-    for (int i = 0; i < kBitsStages; ++i) {
+    for (int i = 0; i < C::kBitsStages; ++i) {
       ptx::mbarrier_init(&shared.bits_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.bits_empty[i], kWarps);
     }
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < C::kQStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.q_empty[i], kWarps);
-      ptx::mbarrier_init(&shared.bias_full[i], kWarpgroup);
-      ptx::mbarrier_init(&shared.bias_empty[i], kWarps);
+    }
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.bias_full[i], C::kAddsBias ? 1 : kWarpgroup);
+      ptx::mbarrier_init(&shared.bias_empty[i], C::kAddsBias ? 4 : kWarps);
       ptx::mbarrier_init(&shared.work_full[i], 1);
       ptx::mbarrier_init(&shared.work_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
     shared.dropout_key = dropout_key(p.problem.dropout);
   }
-  if constexpr (C::kStagesBias) {
-    if (p.alibi_by_products) {
-      AlibiOperands<typename C::Element>::write_keys(shared.options.instead.alibi_keys);
-      ptx::fence_proxy_async();
-    }
+  if constexpr (C::kMultipliesAlibi) {
+    AlibiOperands<typename C::Element>::write_keys(shared.alibi);
+    ptx::fence_proxy_async();
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<72>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<C::kProducerRegisters>();
     ptx::griddepcontrol_launch_dependents();
     GatherProducer<C>(p, shared).run();
   } else {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<216>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<C::kConsumerRegisters>();
     GatherConsumer<C>(p, shared).run();
   }
 }

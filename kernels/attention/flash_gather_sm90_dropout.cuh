@@ -50,7 +50,7 @@ class DropoutBits {
       }
       std::uint32_t key0 = key_.key0 + 3 * kStep0;
       std::uint32_t key1 = key_.key1 + 3 * kStep1;
-#pragma unroll
+#pragma unroll 1  // else the compiler makes one block after the other
       for (int round = 3; round < 10; ++round) {
 #pragma unroll
         for (int b = 0; b < kAtOnce; ++b) {
