@@ -14,6 +14,7 @@
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/stmatrix.cuh"
 
 namespace gpudnn::kernels::flash {
 
@@ -199,6 +200,64 @@ class ForwardRows {
         if (8 * i >= dim_v) break;
         *reinterpret_cast<float2*>(to + 8 * i) = {out[4 * i + 2 * half] * scale, out[4 * i + 2 * half + 1] * scale};
       }
+    }
+  }
+
+  // The rows' statistics, and o through shared memory: this warp's rows of `staging`, a tile of kTileRows rows in
+  // panels; null where no column is visible.
+  template <class T, int kDim, int kTileRows>
+  __device__ __forceinline__ void write_staged(const float (&out)[kDim / 2], unsigned char* staging) {
+    const AttentionParams& a = p.problem;
+    const float kept = a.has_dropout ? static_cast<float>(a.dropout.scale) : 1.0F;
+    float factors[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const Row its = row_at(half);
+      const bool inside = its.row < tile.sequence.length_q;
+      if (!inside) sums_[half] = {-INFINITY, 0.0F};
+      float factor;
+      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
+      factors[half] = inside ? factor * kept : 0.0F;
+      if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
+    }
+    const int first_row = row_in_tile_ - lane_ / 4;
+    if (staging != nullptr) {
+      const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(staging));
+      const auto pair = [&](int i) {
+        const float factor = factors[i / 2 % 2];
+        return factor == 0.0F ? 0U : pack_halves<T>(out[i] * factor, out[i + 1] * factor);
+      };
+#pragma unroll
+      for (int i = 0; i < kDim / 16; ++i) {
+        ptx::stmatrix_x4(base + swizzled_chunk<kTileRows>(first_row + lane_ % 16, 2 * i + lane_ / 16), pair(8 * i),
+                         pair(8 * i + 2), pair(8 * i + 4), pair(8 * i + 6));
+      }
+    }
+    __syncwarp();
+    const std::int64_t start = ragged_start(a.o, tile.batch);
+    std::int64_t my_offset = -1;
+    {
+      std::uint32_t member;
+      const int packed_row = tile.row + first_row + lane_ % 16;
+      const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
+      const int head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
+      if (packed_row < p.rows && (row < tile.sequence.length_q || a.o.offset_bits == 0)) {
+        my_offset = start + head * a.o.strides[1] + row * a.o.strides[2];
+      }
+    }
+    constexpr int kChunks = kDim / 8;
+    constexpr int kRowsAtOnce = 32 / kChunks;
+    const int chunk = lane_ % kChunks;
+#pragma unroll
+    for (int i = 0; i < 16; i += kRowsAtOnce) {
+      const int row = i + lane_ / kChunks;
+      const std::int64_t offset = __shfl_sync(0xffffffffu, my_offset, row);
+      if (offset < 0 || chunk * 8 >= a.dim_v) continue;
+      uint4 value{};
+      if (staging != nullptr) {
+        value = *reinterpret_cast<const uint4*>(staging + swizzled_chunk<kTileRows>(first_row + row, chunk));
+      }
+      write_chunk<false>(static_cast<std::uint16_t*>(a.o.data) + offset + chunk * 8, value, start % 8 == 0, 1, 8);
     }
   }
 

@@ -298,14 +298,22 @@ class GatherConsumer {
     Rows rows(p, work.tile, place.row());
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] = 0.0F;
-    if (work.tile.end > work.tile.first) multiply(work, rows);
+    const bool sees = work.tile.end > work.tile.first;
+    if (sees) multiply(work, rows);
     rows.finish_sums();
     if (p.splits > 1) {
       rows.template write_partial<C::kDim>(out);
+    } else if constexpr (C::kQStages == 2) {
+      // Where q was: that of the next tile lies elsewhere.
+      rows.template write_staged<T, C::kDim, C::kRows>(out, sees ? shared.q[q_turn.stage] : nullptr);
     } else {
       rows.template write<T, C::kDim>(out);
     }
     __syncwarp();
+    if (C::kQStages == 2 && sees) {
+      release(&shared.q_empty[q_turn.stage]);
+      q_turn.next();
+    }
   }
 
   __device__ __forceinline__ void ping_pong_wait() {
@@ -444,8 +452,10 @@ class GatherConsumer {
     }
 #pragma unroll 1
     for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j);
-    release(&shared.q_empty[q_turn.stage]);
-    q_turn.next();
+    if constexpr (C::kQStages == 1) {
+      release(&shared.q_empty[q_turn.stage]);
+      q_turn.next();
+    }
     wait_full(&shared.v_full[v_turn.stage], v_turn.parity, true);
     issue_output();
     finish_output();
