@@ -9,6 +9,7 @@
 
 #include "kernels/attention/attention_simt_tile.cuh"
 #include "kernels/attention/flash_alibi.cuh"
+#include "kernels/attention/flash_dropout.cuh"
 #include "kernels/attention/flash_gather.hpp"
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/ex2.cuh"
@@ -61,11 +62,11 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, in
 
 // How rows keep and get what they need.
 struct RowsOfSm80 {
-  static constexpr bool kKeeps = false;    // rows and slopes in registers; else they are worked out where needed
-  using Bias = void;                       // any type and layout, from device memory
-  static constexpr int kBiasTileRows = 0;  // of a tile of bias in shared memory; 0: there is none
-  static constexpr bool kModifies = true;  // p.modifies may be set
-  static constexpr bool kAddsBias = false;         // of options, there is bias in shared memory alone
+  static constexpr bool kKeeps = false;     // rows and slopes in registers; else they are worked out where needed
+  using Bias = void;                        // any type and layout, from device memory
+  static constexpr int kBiasTileRows = 0;   // of a tile of bias in shared memory; 0: there is none
+  static constexpr bool kModifies = true;   // p.modifies may be set
+  static constexpr bool kAddsBias = false;  // of options, there is bias in shared memory alone
   static constexpr bool kMultipliesAlibi = false;  // a step of the product adds ALiBi, but for `beside_scores`
 };
 
@@ -136,6 +137,11 @@ class ForwardRows {
     const Row its = row_at(0);
     const DropoutKey key = dropout_key(p.problem.dropout);
     const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
+    if constexpr (kKeeps) {
+      drop_weights(key, p.problem.dropout.threshold, batch_head, static_cast<std::uint32_t>(its.row),
+                   static_cast<std::uint32_t>(column_tile * kColumns + column()), weights);
+      return;
+    }
     const std::uint32_t threshold = p.problem.dropout.threshold;
 #pragma unroll
     for (int i = 0; i < kColumns / 16; ++i) {

@@ -21,7 +21,6 @@
 #pragma once
 
 #include "kernels/attention/flash_forward_rows.cuh"
-#include "kernels/attention/flash_gather_sm90_dropout.cuh"
 #include "kernels/attention/flash_gather_sm90_load.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -41,7 +40,6 @@ struct GatherConfig {
   static constexpr bool kModifies = kKind == FlashGatherKind::general;
   static constexpr bool kMultipliesAlibi = kKind == FlashGatherKind::alibi;
   static constexpr bool kAddsBias = kKind == FlashGatherKind::biased;
-  static constexpr bool kDropsByBits = !kModifies && !kAddsBias;
   static_assert(kModifies || (kConsumers == 2 && kDim <= 128), "whose tiles are 128 x 128");
   static constexpr int kQStages = kModifies ? 1 : 2;
   static constexpr int kQBytes = kRows * kDim * 2;
@@ -51,17 +49,13 @@ struct GatherConfig {
   static constexpr int kBiasStages = kStagesBias || kAddsBias ? 2 : 0;
   static constexpr int kBiasTileRows = kStagesBias ? kRows : kAddsBias ? 64 : 0;
   static constexpr int kBiasBytes = kBiasTileRows * kColumns * 2;
-  static constexpr int kBitsStages = kDropsByBits ? 4 : 0;
-  static constexpr int kOptionBytes =
-      kBiasStages * kBiasBytes + kBitsStages * kDropoutBytes + (kMultipliesAlibi ? AlibiOperands<T>::kBytes : 0);
+  static constexpr int kOptionBytes = kBiasStages * kBiasBytes + (kMultipliesAlibi ? AlibiOperands<T>::kBytes : 0);
   static constexpr int kFitting = (225 * 1024 - kQStages * kQBytes - kOptionBytes) / (2 * kTileBytes);
   static constexpr int kStages = kFitting < 6 ? kFitting : 6;
   static_assert(kStages >= 2, "copies run beside products");
   // Of ForwardRows.
   static constexpr bool kKeeps = true;
   using Bias = T;
-  static constexpr int kProducerRegisters = kDropsByBits ? 72 : 56;
-  static constexpr int kConsumerRegisters = kDropsByBits ? 216 : 224;
 };
 
 // A tile as those who load and those who multiply see it.
@@ -80,14 +74,11 @@ struct GatherShared {
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char bias[C::kBiasStages != 0 ? 2 : 1][C::kBiasStages != 0 ? C::kBiasBytes : 16];
   alignas(1024) unsigned char alibi[C::kMultipliesAlibi ? AlibiOperands<typename C::Element>::kBytes : 16];
-  alignas(16) unsigned char bits[C::kDropsByBits ? C::kBitsStages : 1][C::kDropsByBits ? kDropoutBytes : 16];
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
-  std::uint64_t bits_full[C::kBitsStages + 1], bits_empty[C::kBitsStages + 1];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t bias_full[2], bias_empty[2];
   std::uint64_t work_full[2], work_empty[2];
-  DropoutKey dropout_key;
   GatherWork work[2];
 };
 
@@ -168,26 +159,7 @@ class GatherProducer {
       if constexpr (C::kAddsBias) {
         if (j >= first && threadIdx.x == 0) load_bias_of_consumers(work.tile, j);
       }
-      if (j < end - 1) {
-        if constexpr (C::kDropsByBits) {
-          if (p.problem.has_dropout) {
-            // The last column tile's follow the loads of two.
-            if (j == end - 2) make_bits(work.tile, end - 1);
-            if (j >= first) make_bits(work.tile, j);
-          }
-        }
-      }
     }
-  }
-
-  __device__ __forceinline__ void make_bits(const GatherTile& tile, int j) {
-    tile::wait(&shared.bits_empty[bits_turn.stage], bits_turn.parity ^ 1);
-    const DropoutBits dropout(shared.dropout_key, p.problem.dropout.threshold);
-    dropout.make(static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + tile.head),
-                 static_cast<std::uint32_t>(tile.row / 2), static_cast<std::uint32_t>(j * (C::kColumns / 4)),
-                 shared.bits[bits_turn.stage]);
-    ptx::mbarrier_arrive(&shared.bits_full[bits_turn.stage]);
-    bits_turn.next();
   }
 
   __device__ __forceinline__ void load_q(const GatherTile& tile) {
@@ -260,7 +232,6 @@ class GatherProducer {
   const Gather<C::kDim, C::kColumns> columns;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  tile::PipelineState<C::kBitsStages + 1 - C::kDropsByBits> bits_turn;
   tile::PipelineState<C::kQStages> q_turn;
 };
 
@@ -405,18 +376,7 @@ class GatherConsumer {
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
   __device__ __forceinline__ void drop(const Rows& rows, int column_tile) {
-    if constexpr (C::kDropsByBits) {
-      if (p.problem.has_dropout) {
-        tile::wait(&shared.bits_full[bits_turn.stage], bits_turn.parity);
-        DropoutBits::apply(
-            shared.bits[bits_turn.stage] + place.row() / 16 * 256 + place.lane / 4 * 32 + place.lane % 4 * 8, weights);
-        __syncwarp();
-        release(&shared.bits_empty[bits_turn.stage]);
-        bits_turn.next();
-      }
-    } else if constexpr (!C::kAddsBias) {
-      rows.drop(column_tile, weights);
-    }
+    if constexpr (!C::kAddsBias) rows.drop(column_tile, weights);
   }
   __device__ __forceinline__ void finish_output() {
     ptx::wgmma_wait_group<0>();
@@ -467,7 +427,6 @@ class GatherConsumer {
   const std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  tile::PipelineState<C::kBitsStages + 1 - C::kDropsByBits> bits_turn;
   tile::PipelineState<C::kQStages> q_turn;
   float out[C::kDim / 2];
   std::uint32_t weights[C::kColumns / 16][4];
@@ -486,10 +445,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
       ptx::mbarrier_init(&shared.v_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.v_empty[i], kWarps);
     }
-    for (int i = 0; i < C::kBitsStages; ++i) {
-      ptx::mbarrier_init(&shared.bits_full[i], kWarpgroup);
-      ptx::mbarrier_init(&shared.bits_empty[i], kWarps);
-    }
     for (int i = 0; i < C::kQStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.q_empty[i], kWarps);
@@ -501,7 +456,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
       ptx::mbarrier_init(&shared.work_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
-    shared.dropout_key = dropout_key(p.problem.dropout);
   }
   if constexpr (C::kMultipliesAlibi) {
     AlibiOperands<typename C::Element>::write_keys(shared.alibi);
@@ -509,11 +463,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<C::kProducerRegisters>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_dec<56>();
     ptx::griddepcontrol_launch_dependents();
     GatherProducer<C>(p, shared).run();
   } else {
-    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<C::kConsumerRegisters>();
+    if constexpr (C::kConsumers == 2) ptx::setmaxnreg_inc<224>();
     GatherConsumer<C>(p, shared).run();
   }
 }
