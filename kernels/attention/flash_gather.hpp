@@ -18,8 +18,8 @@ struct FlashElementwise {
   bool q = false, k = false, v = false, o = false, d_o = false, dq = false, dk = false, dv = false;
 };
 
-// Tiles of 128 x 128 have instances without bias, soft cap and scales that are not positive: `plain`, without ALiBi
-// too.
+// Tiles of 128 x 128 have instances for few options: `plain` for none that modifies scores, `alibi` for ALiBi at usual
+// positive scales, `biased` for bias by TMA without dropout.
 enum class FlashGatherKind { general, plain, alibi, biased };
 
 // `packed` heads of q that share a head of k and v lie side by side in a tile: row r of a head of the grid is row
@@ -53,7 +53,8 @@ struct FlashGatherParams {
   FlashGatherKind kind = FlashGatherKind::general;  // flash_gather_sm90 alone
   // flash_gather_sm90 alone: more tiles than blocks go round, or are handed out by a counter that starts at 0.
   std::int32_t* next_tile = nullptr;
-  std::int32_t bias_box = 0;  // rows of bias's boxes; 0: TMA cannot take them. Of kind biased 64, or 1: all rows have one
+  std::int32_t bias_box =
+      0;  // rows of bias's boxes; 0: TMA cannot take them. Of kind biased 64, or 1: all rows have one
   tile::TensorMap bias_map;
   float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
   float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum

@@ -3,17 +3,17 @@
 // one tile; the columns of a tile may be split over blocks.
 //
 // A block makes tiles of 64 or 128 rows, one or, where there are more tiles than multiprocessors, one after the other:
-// o leaves from registers, so that the next tile's q and k come beside it. Its producer warpgroup copies q once a tile
-// and rows of k and v through two rings of stages, as many as shared memory holds: of decode it is the bytes under way
-// that count. Whole tiles whose rows lie at one stride, and whole pages of them, come by TMA, 30 % above the rate of
-// cp.async; the last tile of a sequence and all others by cp.async. Rows beyond a sequence's length and elements beyond
-// the head dimension are zeros that are never read. The consumer warpgroups compute as those of
+// o leaves from registers or from where q was, so that the next tile's q and k come beside it. Its producer warpgroup
+// copies q once a tile and rows of k and v through two rings of stages, as many as shared memory holds: of decode it is
+// the bytes under way that count. Whole tiles whose rows lie at one stride, and whole pages of them, come by TMA, 30 %
+// above the rate of cp.async; the last tile of a sequence and all others by cp.async. Rows beyond a sequence's length
+// and elements beyond the head dimension are zeros that are never read. The consumer warpgroups compute as those of
 // flash_sm90_forward.cuh do: S of the next tile is issued before P v of this one, and two warpgroups take turns.
 // cp.async writes through the generic proxy: where it does, consumers fence before wgmma reads.
 //
 // Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it. Calls of
-// that size without bias and soft cap have instances of their own: q of the next tile comes early, the producers make
-// the decisions of dropout, and ALiBi is one more step of the product of scores.
+// that size with at most one of bias and ALiBi, and without soft cap, have instances of their own: two stages of q, and
+// ALiBi as one more step of the product of scores.
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.

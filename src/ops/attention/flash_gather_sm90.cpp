@@ -1,7 +1,6 @@
 // The launchers of flash_gather_sm90: attention forward with options, and of few rows, in 16-bit types on Hopper.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/tensor_map_cuda.hpp"
 #include "kernels/attention/flash_gather.hpp"
@@ -62,12 +61,12 @@ std::int32_t encode_bias(const Problem& problem, const Args& args, const GatherS
   return cuda::makes_tensor_maps() && encode(rows, args.bias, box, &params->bias_map) ? box : 0;
 }
 
-// The kernel's instance, and what it wants to know.
+// The kernel's instance, and the units of its scores: those of `alibi` stay sums of products.
 void choose_kind(const Problem& problem, const GatherShape& shape, int dim, kernels::FlashGatherParams* params) {
-  if (shape.rows_of_tile != 128 || dim > 128 || std::getenv("ATTN_GENERAL") != nullptr) return;
+  if (shape.rows_of_tile != 128 || dim > 128) return;
   if (!params->modifies) params->kind = kernels::FlashGatherKind::plain;
-  if (problem.bias.rank != 0 && problem.has_alibi == 0 && problem.has_soft_cap == 0 &&
-      problem.has_dropout == 0 && shape.packed == 1) {
+  if (problem.bias.rank != 0 && problem.has_alibi == 0 && problem.has_soft_cap == 0 && problem.has_dropout == 0 &&
+      shape.packed == 1) {
     params->kind = kernels::FlashGatherKind::biased;
   }
   const bool is_usual = problem.scale > 0x1p-20 && problem.scale < 0x1p20;
