@@ -53,8 +53,8 @@ struct FlashGatherParams {
   FlashGatherKind kind = FlashGatherKind::general;  // flash_gather_sm90 alone
   // flash_gather_sm90 alone: more tiles than blocks go round, or are handed out by a counter that starts at 0.
   std::int32_t* next_tile = nullptr;
-  std::int32_t bias_box =
-      0;  // rows of bias's boxes; 0: TMA cannot take them. Of kind biased 64, or 1: all rows have one
+  // Rows of bias's boxes; 0: TMA cannot take them. Of kind biased 64, or 1 where all rows have one.
+  std::int32_t bias_box = 0;
   tile::TensorMap bias_map;
   float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
   float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum
