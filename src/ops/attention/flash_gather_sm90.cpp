@@ -65,8 +65,10 @@ std::int32_t encode_bias(const Problem& problem, const Args& args, const GatherS
 void choose_kind(const Problem& problem, const GatherShape& shape, int dim, kernels::FlashGatherParams* params) {
   if (shape.rows_of_tile != 128 || dim > 128) return;
   if (!params->modifies) params->kind = kernels::FlashGatherKind::plain;
-  if (problem.bias.rank != 0 && problem.has_alibi == 0 && problem.has_soft_cap == 0 && problem.has_dropout == 0 &&
-      shape.packed == 1) {
+  // With a head dimension of 128, bias of each row is 1 to 2 % faster in the general instance.
+  const bool gains = dim == 64 || (problem.bias.rank != 0 && problem.bias.dims[2] == 1);
+  if (problem.bias.rank != 0 && gains && problem.has_alibi == 0 && problem.has_soft_cap == 0 &&
+      problem.has_dropout == 0 && shape.packed == 1) {
     params->kind = kernels::FlashGatherKind::biased;
   }
   const bool is_usual = problem.scale > 0x1p-20 && problem.scale < 0x1p20;
