@@ -8,10 +8,14 @@
 #pragma once
 
 #include "kernels/attention/attention_simt_tile.cuh"
+#include "kernels/attention/flash_alibi.cuh"
+#include "kernels/attention/flash_dropout.cuh"
 #include "kernels/attention/flash_gather.hpp"
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/ex2.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/stmatrix.cuh"
 
 namespace gpudnn::kernels::flash {
 
@@ -58,9 +62,12 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, in
 
 // How rows keep and get what they need.
 struct RowsOfSm80 {
-  static constexpr bool kKeeps = false;    // rows and slopes in registers; else they are worked out where needed
-  using Bias = void;                       // any type and layout, from device memory
-  static constexpr int kBiasTileRows = 0;  // of a tile of bias in shared memory; 0: there is none
+  static constexpr bool kKeeps = false;     // rows and slopes in registers; else they are worked out where needed
+  using Bias = void;                        // any type and layout, from device memory
+  static constexpr int kBiasTileRows = 0;   // of a tile of bias in shared memory; 0: there is none
+  static constexpr bool kModifies = true;   // p.modifies may be set
+  static constexpr bool kAddsBias = false;  // of options, there is bias in shared memory alone
+  static constexpr bool kMultipliesAlibi = false;  // a step of the product adds ALiBi, but for `beside_scores`
 };
 
 // The tile's description lies in shared memory, which the compiler does not read ahead of a barrier.
@@ -89,19 +96,27 @@ class ForwardRows {
   __device__ __forceinline__ void softmax(bool is_cut, int column_tile, float (&s)[kColumns / 2],
                                           float (&corrections)[2], const unsigned char* bias = nullptr) {
     const int first = column_tile * kColumns;
-    modify(first, bias, s);
+    if constexpr (Ways::kModifies) modify(first, bias, s);
+    if constexpr (Ways::kAddsBias) add_staged(bias, p.scale, s);
+    if constexpr (Ways::kMultipliesAlibi) add_large_slopes(s);
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float most = most_[half];
+      const float before = most_[half];
+      const float beside = beside_scores(half, first);
+      float most = Ways::kMultipliesAlibi ? -INFINITY : before;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      const float base = most == -INFINITY ? 0.0F : most * scale;
-      corrections[half] = ptx::ex2_approx_ftz(fmaf(most_[half], scale, -base));
+      if constexpr (Ways::kMultipliesAlibi) most = fmaxf(before, most + beside);
       most_[half] = most;
+      const float base = most == -INFINITY ? 0.0F : (most - beside) * scale;
+      // Of a maximum that stays, 1 it is exactly where `base` is large. Sums are 0 where it is -infinity.
+      const float less =
+          Ways::kMultipliesAlibi ? (most == -INFINITY ? 0.0F : (before - most) * scale) : fmaf(before, scale, -base);
+      corrections[half] = ptx::ex2_approx_ftz(less);
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
@@ -122,6 +137,11 @@ class ForwardRows {
     const Row its = row_at(0);
     const DropoutKey key = dropout_key(p.problem.dropout);
     const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
+    if constexpr (kKeeps) {
+      drop_weights(key, p.problem.dropout.threshold, batch_head, static_cast<std::uint32_t>(its.row),
+                   static_cast<std::uint32_t>(column_tile * kColumns + column()), weights);
+      return;
+    }
     const std::uint32_t threshold = p.problem.dropout.threshold;
 #pragma unroll
     for (int i = 0; i < kColumns / 16; ++i) {
@@ -135,6 +155,15 @@ class ForwardRows {
         weights[i][e] &= is_kept(block, index + 1, threshold) ? low | 0xffff0000U : low;
       }
     }
+  }
+
+  // The operand of this warpgroup's rows that the step of ALiBi multiplies.
+  __device__ __forceinline__ void write_alibi(unsigned char* to) const {
+    float slopes[2] = {row_at(0).slope, row_at(1).slope};
+    ptx::pin(slopes);  // else the choice below becomes an index into memory
+    if (lane_ % 4 > 1) return;
+    AlibiOperands<typename Ways::Bias>::write_row(to, row_in_tile_ % 64 + 8 * (lane_ % 4),
+                                                  lane_ % 4 == 0 ? slopes[0] : slopes[1]);
   }
 
   [[nodiscard]] __device__ __forceinline__ bool is_cut(int column_tile) const {
@@ -177,6 +206,64 @@ class ForwardRows {
         if (8 * i >= dim_v) break;
         *reinterpret_cast<float2*>(to + 8 * i) = {out[4 * i + 2 * half] * scale, out[4 * i + 2 * half + 1] * scale};
       }
+    }
+  }
+
+  // The rows' statistics, and o through shared memory: this warp's rows of `staging`, a tile of kTileRows rows in
+  // panels; null where no column is visible.
+  template <class T, int kDim, int kTileRows>
+  __device__ __forceinline__ void write_staged(const float (&out)[kDim / 2], unsigned char* staging) {
+    const AttentionParams& a = p.problem;
+    const float kept = a.has_dropout ? static_cast<float>(a.dropout.scale) : 1.0F;
+    float factors[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const Row its = row_at(half);
+      const bool inside = its.row < tile.sequence.length_q;
+      if (!inside) sums_[half] = {-INFINITY, 0.0F};
+      float factor;
+      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
+      factors[half] = inside ? factor * kept : 0.0F;
+      if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
+    }
+    const int first_row = row_in_tile_ - lane_ / 4;
+    if (staging != nullptr) {
+      const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(staging));
+      const auto pair = [&](int i) {
+        const float factor = factors[i / 2 % 2];
+        return factor == 0.0F ? 0U : pack_halves<T>(out[i] * factor, out[i + 1] * factor);
+      };
+#pragma unroll
+      for (int i = 0; i < kDim / 16; ++i) {
+        ptx::stmatrix_x4(base + swizzled_chunk<kTileRows>(first_row + lane_ % 16, 2 * i + lane_ / 16), pair(8 * i),
+                         pair(8 * i + 2), pair(8 * i + 4), pair(8 * i + 6));
+      }
+    }
+    __syncwarp();
+    const std::int64_t start = ragged_start(a.o, tile.batch);
+    std::int64_t my_offset = -1;
+    {
+      std::uint32_t member;
+      const int packed_row = tile.row + first_row + lane_ % 16;
+      const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(packed_row), &member));
+      const int head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
+      if (packed_row < p.rows && (row < tile.sequence.length_q || a.o.offset_bits == 0)) {
+        my_offset = start + head * a.o.strides[1] + row * a.o.strides[2];
+      }
+    }
+    constexpr int kChunks = kDim / 8;
+    constexpr int kRowsAtOnce = 32 / kChunks;
+    const int chunk = lane_ % kChunks;
+#pragma unroll
+    for (int i = 0; i < 16; i += kRowsAtOnce) {
+      const int row = i + lane_ / kChunks;
+      const std::int64_t offset = __shfl_sync(0xffffffffu, my_offset, row);
+      if (offset < 0 || chunk * 8 >= a.dim_v) continue;
+      uint4 value{};
+      if (staging != nullptr) {
+        value = *reinterpret_cast<const uint4*>(staging + swizzled_chunk<kTileRows>(first_row + row, chunk));
+      }
+      write_chunk<false>(static_cast<std::uint16_t*>(a.o.data) + offset + chunk * 8, value, start % 8 == 0, 1, 8);
     }
   }
 
@@ -231,6 +318,7 @@ class ForwardRows {
     its.head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     its.exists = packed_row < p.rows;
     its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] : 0.0F;
+    if constexpr (Ways::kMultipliesAlibi) its.slope *= p.slope_scale;
     return its;
   }
   [[nodiscard]] __device__ __forceinline__ Row row_at(int half) const {
@@ -265,9 +353,32 @@ class ForwardRows {
     }
   }
 
+  // ALiBi of the tile's middle, which all scores of the row have beside what products add for the other columns.
+  [[nodiscard]] __device__ __forceinline__ float beside_scores(int half, int first) const {
+    if constexpr (!Ways::kMultipliesAlibi) return 0.0F;
+    const Row its = row_at(half);
+    return its.slope * static_cast<float>(first + kColumns / 2 - its.row);
+  }
+  // What the products of slopes that the type does not hold left out.
+  __device__ __forceinline__ void add_large_slopes(float (&s)[kColumns / 2]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float slope = row_at(half).slope;
+      if (AlibiOperands<typename Ways::Bias>::holds(slope)) continue;
+#pragma unroll
+      for (int i = 0; i < kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = fmaf(slope, static_cast<float>(8 * i + e - kColumns / 2 + column()), score);
+        }
+      }
+    }
+  }
+
   // Rows 8 apart share c - r of the upper one, where their slope is one: the row's own is made good in the maximum.
   [[nodiscard]] __device__ __forceinline__ bool shares_distance() const {
-    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1;
+    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1 && !Ways::kMultipliesAlibi;
   }
 
   // cap tanh(s scale / cap), as 1 - 2 / (1 + e^2x): its error is a few units of 2^-24 of the cap.
@@ -286,7 +397,8 @@ class ForwardRows {
   __device__ __forceinline__ void add_staged(const unsigned char* bias, float scale, float (&s)[kColumns / 2]) const {
     using B = typename Ways::Bias;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(bias));
-    const int row = row_in_tile_ - lane_ / 4 + lane_ % 16;
+    const bool all_rows_have_one = Ways::kAddsBias && p.bias_box == 1;
+    const int row = all_rows_have_one ? 0 : (row_in_tile_ - lane_ / 4) % Ways::kBiasTileRows + lane_ % 16;
 #pragma unroll
     for (int i = 0; i < kColumns / 8; i += 2) {
       std::uint32_t words[4];

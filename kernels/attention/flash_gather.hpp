@@ -18,6 +18,10 @@ struct FlashElementwise {
   bool q = false, k = false, v = false, o = false, d_o = false, dq = false, dk = false, dv = false;
 };
 
+// Tiles of 128 x 128 have instances for few options: `plain` for none that modifies scores, `alibi` for ALiBi at usual
+// positive scales, `biased` for bias by TMA without dropout.
+enum class FlashGatherKind { general, plain, alibi, biased };
+
 // `packed` heads of q that share a head of k and v lie side by side in a tile: row r of a head of the grid is row
 // r / packed of q, head r % packed of the group. The grid's heads are those of q over `packed`.
 struct FlashGatherParams {
@@ -44,10 +48,13 @@ struct FlashGatherParams {
   float cap = 0;                 // soft cap; 0: none
   float scale_by_cap = 0;        // scale / soft cap
   bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
+  float slope_scale = 1;         // of kind alibi: 1 / scale, as its scores stay sums of products
   FlashElementwise elementwise;
+  FlashGatherKind kind = FlashGatherKind::general;  // flash_gather_sm90 alone
   // flash_gather_sm90 alone: more tiles than blocks go round, or are handed out by a counter that starts at 0.
   std::int32_t* next_tile = nullptr;
-  std::int32_t bias_box = 0;  // rows of bias's boxes; 0: TMA cannot take them
+  // Rows of bias's boxes; 0: TMA cannot take them. Of kind biased 64, or 1 where all rows have one.
+  std::int32_t bias_box = 0;
   tile::TensorMap bias_map;
   float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
   float* partial_sums = nullptr;  // {splits, batch heads, rows, 2}: maximum, sum

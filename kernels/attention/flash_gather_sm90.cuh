@@ -3,15 +3,17 @@
 // one tile; the columns of a tile may be split over blocks.
 //
 // A block makes tiles of 64 or 128 rows, one or, where there are more tiles than multiprocessors, one after the other:
-// o leaves from registers, so that the next tile's q and k come beside it. Its producer warpgroup copies q once a tile
-// and rows of k and v through two rings of stages, as many as shared memory holds: of decode it is the bytes under way
-// that count. Whole tiles whose rows lie at one stride, and whole pages of them, come by TMA, 30 % above the rate of
-// cp.async; the last tile of a sequence and all others by cp.async. Rows beyond a sequence's length and elements beyond
-// the head dimension are zeros that are never read. The consumer warpgroups compute as those of
+// o leaves from registers or from where q was, so that the next tile's q and k come beside it. Its producer warpgroup
+// copies q once a tile and rows of k and v through two rings of stages, as many as shared memory holds: of decode it is
+// the bytes under way that count. Whole tiles whose rows lie at one stride, and whole pages of them, come by TMA, 30 %
+// above the rate of cp.async; the last tile of a sequence and all others by cp.async. Rows beyond a sequence's length
+// and elements beyond the head dimension are zeros that are never read. The consumer warpgroups compute as those of
 // flash_sm90_forward.cuh do: S of the next tile is issued before P v of this one, and two warpgroups take turns.
 // cp.async writes through the generic proxy: where it does, consumers fence before wgmma reads.
 //
-// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it.
+// Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it. Calls of
+// that size with at most one of bias and ALiBi, and without soft cap, have instances of their own: two stages of q, and
+// ALiBi as one more step of the product of scores.
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.
@@ -26,7 +28,7 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDim_, int kConsumers_>
+template <class T, int kDim_, int kConsumers_, FlashGatherKind kKind = FlashGatherKind::general>
 struct GatherConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
@@ -35,18 +37,25 @@ struct GatherConfig {
   static constexpr int kColumns = flash_gather_columns(kDim);
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr bool kTakesTurns = kConsumers == 2 && kDim <= 128;
+  static constexpr bool kModifies = kKind == FlashGatherKind::general;
+  static constexpr bool kMultipliesAlibi = kKind == FlashGatherKind::alibi;
+  static constexpr bool kAddsBias = kKind == FlashGatherKind::biased;
+  static_assert(kModifies || (kConsumers == 2 && kDim <= 128), "whose tiles are 128 x 128");
+  static constexpr int kQStages = kModifies ? 1 : 2;
   static constexpr int kQBytes = kRows * kDim * 2;
   static constexpr int kTileBytes = kColumns * kDim * 2;
-  static constexpr bool kStagesBias = kConsumers == 2 && kDim <= 128;
-  static constexpr int kBiasStages = kStagesBias ? 2 : 0;
-  static constexpr int kBiasBytes = kRows * kColumns * 2;
-  static constexpr int kFitting = (225 * 1024 - kQBytes - kBiasStages * kBiasBytes) / (2 * kTileBytes);
+  // Bias: two stages; or one for each consumer's rows, loaded when it has read the one before.
+  static constexpr bool kStagesBias = kModifies && kConsumers == 2 && kDim <= 128;
+  static constexpr int kBiasStages = kStagesBias || kAddsBias ? 2 : 0;
+  static constexpr int kBiasTileRows = kStagesBias ? kRows : kAddsBias ? 64 : 0;
+  static constexpr int kBiasBytes = kBiasTileRows * kColumns * 2;
+  static constexpr int kOptionBytes = kBiasStages * kBiasBytes + (kMultipliesAlibi ? AlibiOperands<T>::kBytes : 0);
+  static constexpr int kFitting = (225 * 1024 - kQStages * kQBytes - kOptionBytes) / (2 * kTileBytes);
   static constexpr int kStages = kFitting < 6 ? kFitting : 6;
   static_assert(kStages >= 2, "copies run beside products");
   // Of ForwardRows.
   static constexpr bool kKeeps = true;
   using Bias = T;
-  static constexpr int kBiasTileRows = kStagesBias ? kRows : 0;
 };
 
 // A tile as those who load and those who multiply see it.
@@ -60,11 +69,12 @@ struct GatherWork {
 
 template <class C>
 struct GatherShared {
-  alignas(1024) unsigned char q[C::kQBytes];
+  alignas(1024) unsigned char q[C::kQStages][C::kQBytes];
   alignas(1024) unsigned char k[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
-  alignas(1024) unsigned char bias[C::kStagesBias ? 2 : 1][C::kStagesBias ? C::kBiasBytes : 16];
-  std::uint64_t q_full, q_empty;
+  alignas(1024) unsigned char bias[C::kBiasStages != 0 ? 2 : 1][C::kBiasStages != 0 ? C::kBiasBytes : 16];
+  alignas(1024) unsigned char alibi[C::kMultipliesAlibi ? AlibiOperands<typename C::Element>::kBytes : 16];
+  std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t bias_full[2], bias_empty[2];
@@ -72,8 +82,8 @@ struct GatherShared {
   GatherWork work[2];
 };
 
-// 1 to 2: turns.
-enum GatherBarrier { kGatherTurn = 1, kGatherProducers = 3 };
+// 1 to 2: turns; 4 to 5: the warps of a consumer.
+enum GatherBarrier { kGatherTurn = 1, kGatherProducers = 3, kGatherConsumer = 4 };
 
 // What the warpgroup of producers does for one tile.
 template <class C>
@@ -93,8 +103,6 @@ class GatherProducer {
         tile::wait(&shared.work_empty[turn.stage], turn.parity ^ 1);
         describe(number, number < tiles, &work);
         ptx::mbarrier_arrive(&shared.work_full[turn.stage]);
-        number = p.next_tile != nullptr && number < tiles ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1)
-                                                          : number + static_cast<int>(gridDim.x);
       }
       __syncwarp();
       // Those who have nothing to do for whole tiles have gone ahead: no further than here.
@@ -102,6 +110,12 @@ class GatherProducer {
       if (work.number >= tiles) return;
       if (work.tile.end > work.tile.first) load(work);
       if (static_cast<int>(gridDim.x) >= tiles) return;
+      if (p.next_tile == nullptr) {
+        number += static_cast<int>(gridDim.x);
+      } else if (threadIdx.x == 0) {
+        ptx::griddepcontrol_wait();  // the counter is set
+        number = static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1);
+      }
       turn.next();
     }
   }
@@ -133,12 +147,17 @@ class GatherProducer {
         columns.fill(work.k, work.k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage],
                      &shared.k_full[k_turn.stage], &shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
         k_turn.next();
-        if (C::kStagesBias && p.problem.bias.data != nullptr) load_bias(work.tile, bias_row, j);
+        if constexpr (C::kStagesBias) {
+          if (p.problem.bias.data != nullptr) load_bias(work.tile, bias_row, j);
+        }
       }
       if (j < end - 1) {
         columns.fill(work.v, work.v_boxes, p.page_rows_v, j + 1, &v_entry, shared.v[v_turn.stage],
                      &shared.v_full[v_turn.stage], &shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
         v_turn.next();
+      }
+      if constexpr (C::kAddsBias) {
+        if (j >= first && threadIdx.x == 0) load_bias_of_consumers(work.tile, j);
       }
     }
   }
@@ -151,9 +170,9 @@ class GatherProducer {
     std::uint32_t member;
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
     const std::int64_t offset = row * a.q.strides[2] + member * a.q.strides[1];
-    tile::wait(&shared.q_empty, q_parity ^ 1);
-    q_parity ^= 1;
-    rows.copy(q, row < q.length ? offset : -1, shared.q, &shared.q_full);
+    tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
+    rows.copy(q, row < q.length ? offset : -1, shared.q[q_turn.stage], &shared.q_full[q_turn.stage]);
+    q_turn.next();
   }
 
   // Where bias of this lane's row starts; -1: zeros.
@@ -164,6 +183,21 @@ class GatherProducer {
     const auto row = static_cast<int>(p.packed.divmod(static_cast<std::uint32_t>(tile.row + rows.row()), &member));
     const int head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     return row < tile.sequence.length_q ? bias_offset(p.problem.bias, tile.batch, head, row, 0) : -1;
+  }
+  __device__ __forceinline__ void load_bias_of_consumers(const GatherTile& tile, int j) {
+    const AttentionBias& bias = p.problem.bias;
+#pragma unroll
+    for (int i = 0; i < C::kConsumers; ++i) {
+      tile::wait(&shared.bias_empty[i], bias_turn.parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(&shared.bias_full[i], p.bias_box * C::kColumns * 2);
+#pragma unroll
+      for (int panel = 0; panel < C::kColumns / kPanelColumns; ++panel) {
+        ptx::tma_tile_5d(shared.bias[i] + panel * C::kBiasTileRows * kPanelBytes, &p.bias_map, &shared.bias_full[i],
+                         j * C::kColumns + panel * kPanelColumns, p.bias_box == 1 ? 0 : tile.row + i * C::kBiasTileRows,
+                         bias.strides[1] == 0 ? 0 : tile.head, bias.strides[0] == 0 ? 0 : tile.batch, 0);
+      }
+    }
+    bias_turn.parity ^= 1;
   }
   // The tile of bias beside column tile j.
   __device__ __forceinline__ void load_bias(const GatherTile& tile, std::int64_t my_row, int j) {
@@ -198,7 +232,7 @@ class GatherProducer {
   const Gather<C::kDim, C::kColumns> columns;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<C::kQStages> q_turn;
 };
 
 template <class C>
@@ -209,7 +243,7 @@ class GatherConsumer {
   __device__ __forceinline__ GatherConsumer(const FlashGatherParams& params, GatherShared<C>& memory)
       : p(params),
         shared(memory),
-        q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {}
+        q_base(tile::operand_descriptor<128>(memory.q[0] + place.warpgroup * 64 * kPanelBytes, 0)) {}
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == 1) ptx::barrier_arrive(kGatherTurn, 2 * kWarpgroup);
@@ -235,14 +269,22 @@ class GatherConsumer {
     Rows rows(p, work.tile, place.row());
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] = 0.0F;
-    if (work.tile.end > work.tile.first) multiply(work, rows);
+    const bool sees = work.tile.end > work.tile.first;
+    if (sees) multiply(work, rows);
     rows.finish_sums();
     if (p.splits > 1) {
       rows.template write_partial<C::kDim>(out);
+    } else if constexpr (C::kQStages == 2) {
+      // Where q was: that of the next tile lies elsewhere.
+      rows.template write_staged<T, C::kDim, C::kRows>(out, sees ? shared.q[q_turn.stage] : nullptr);
     } else {
       rows.template write<T, C::kDim>(out);
     }
     __syncwarp();
+    if (C::kQStages == 2 && sees) {
+      release(&shared.q_empty[q_turn.stage]);
+      q_turn.next();
+    }
   }
 
   __device__ __forceinline__ void ping_pong_wait() {
@@ -262,12 +304,19 @@ class GatherConsumer {
 
   __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
     const std::uint64_t k_base = tile::operand_descriptor<128>(shared.k[k_turn.stage], 0);
+    const std::uint64_t q_stage = q_base + static_cast<std::uint32_t>(q_turn.stage) * (C::kQBytes >> 4);
     ptx::pin(s);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kDim / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_base, k), k_major_step<C::kColumns>(k_base, k),
+      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_stage, k), k_major_step<C::kColumns>(k_base, k),
                                        k == 0 ? 0 : 1);
+    }
+    if constexpr (C::kMultipliesAlibi) {
+      using Operands = AlibiOperands<T>;
+      ptx::wgmma_ss<T, T, C::kColumns>(s,
+                                       tile::operand_descriptor<64>(Operands::rows(shared.alibi, place.warpgroup), 0),
+                                       tile::operand_descriptor<64>(shared.alibi, 0), 1);
     }
     ptx::wgmma_commit_group();
   }
@@ -293,7 +342,14 @@ class GatherConsumer {
         return;
       }
     }
-    rows.softmax(is_cut, column_tile, s, corrections);
+    if constexpr (C::kAddsBias) {
+      tile::wait(&shared.bias_full[place.warpgroup], bias_turn.parity);
+      rows.softmax(is_cut, column_tile, s, corrections, shared.bias[place.warpgroup]);
+      release(&shared.bias_empty[place.warpgroup]);
+      bias_turn.parity ^= 1;
+    } else {
+      rows.softmax(is_cut, column_tile, s, corrections);
+    }
   }
 
   // Whether k and v may have come by cp.async: v is of the tile before, which a length may cut.
@@ -315,9 +371,12 @@ class GatherConsumer {
     softmax(rows, rows.is_cut(column_tile), column_tile, s, corrections);
     if constexpr (!C::kTakesTurns) finish_output();
     to_operand<T, C::kColumns>(s, weights);
-    rows.drop(column_tile, weights);
+    drop(rows, column_tile);
 #pragma unroll
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
+  }
+  __device__ __forceinline__ void drop(const Rows& rows, int column_tile) {
+    if constexpr (!C::kAddsBias) rows.drop(column_tile, weights);
   }
   __device__ __forceinline__ void finish_output() {
     ptx::wgmma_wait_group<0>();
@@ -330,8 +389,12 @@ class GatherConsumer {
     const bool fences = work.is_by_rows;  // every tile may have come by cp.async
     const int first = work.tile.first;
     const int end = work.tile.end;
-    wait_full(&shared.q_full, q_parity, true);
-    q_parity ^= 1;
+    if constexpr (C::kMultipliesAlibi) {
+      rows.write_alibi(AlibiOperands<T>::rows(shared.alibi, place.warpgroup));
+      ptx::fence_proxy_async();
+      ptx::barrier_sync(kGatherConsumer + place.warpgroup, kWarpgroup);
+    }
+    wait_full(&shared.q_full[q_turn.stage], q_turn.parity, true);
     {
       float s[C::kColumns / 2];
       float corrections[2];
@@ -345,11 +408,14 @@ class GatherConsumer {
       k_turn.next();
       softmax(rows, true, end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
-      rows.drop(end - 1, weights);
+      drop(rows, end - 1);
     }
 #pragma unroll 1
     for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j);
-    release(&shared.q_empty);
+    if constexpr (C::kQStages == 1) {
+      release(&shared.q_empty[q_turn.stage]);
+      q_turn.next();
+    }
     wait_full(&shared.v_full[v_turn.stage], v_turn.parity, true);
     issue_output();
     finish_output();
@@ -361,7 +427,7 @@ class GatherConsumer {
   const std::uint64_t q_base;
   tile::PipelineState<C::kStages> k_turn, v_turn;
   tile::PipelineState<2> bias_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<C::kQStages> q_turn;
   float out[C::kDim / 2];
   std::uint32_t weights[C::kColumns / 16][4];
 };
@@ -373,21 +439,27 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
   auto& shared = *reinterpret_cast<GatherShared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
-    ptx::mbarrier_init(&shared.q_full, kWarpgroup);
-    ptx::mbarrier_init(&shared.q_empty, kWarps);
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.k_empty[i], kWarps);
       ptx::mbarrier_init(&shared.v_full[i], kWarpgroup);
       ptx::mbarrier_init(&shared.v_empty[i], kWarps);
     }
+    for (int i = 0; i < C::kQStages; ++i) {
+      ptx::mbarrier_init(&shared.q_full[i], kWarpgroup);
+      ptx::mbarrier_init(&shared.q_empty[i], kWarps);
+    }
     for (int i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(&shared.bias_full[i], kWarpgroup);
-      ptx::mbarrier_init(&shared.bias_empty[i], kWarps);
+      ptx::mbarrier_init(&shared.bias_full[i], C::kAddsBias ? 1 : kWarpgroup);
+      ptx::mbarrier_init(&shared.bias_empty[i], C::kAddsBias ? 4 : kWarps);
       ptx::mbarrier_init(&shared.work_full[i], 1);
       ptx::mbarrier_init(&shared.work_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
+  }
+  if constexpr (C::kMultipliesAlibi) {
+    AlibiOperands<typename C::Element>::write_keys(shared.alibi);
+    ptx::fence_proxy_async();
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {

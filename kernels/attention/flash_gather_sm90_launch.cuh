@@ -8,12 +8,15 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// The counter of tiles that are handed out.
-static __global__ void __launch_bounds__(32) gather_reset_sm90(std::int32_t* next_tile) { *next_tile = 0; }
+// The counter of tiles that are handed out. The next kernel begins meanwhile, as each block's first tile is its own.
+static __global__ void __launch_bounds__(32) gather_reset_sm90(std::int32_t* next_tile) {
+  ptx::griddepcontrol_launch_dependents();
+  *next_tile = 0;
+}
 
-template <class T, int kDim, int kConsumers>
+template <class T, int kDim, int kConsumers, FlashGatherKind kKind = FlashGatherKind::general>
 void launch_gather_shape(const FlashGatherParams& params, int multiprocessors, CUstream_st* stream) {
-  using C = GatherConfig<T, kDim, kConsumers>;
+  using C = GatherConfig<T, kDim, kConsumers, kKind>;
   constexpr int kBytes = static_cast<int>(sizeof(GatherShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_gather_sm90<C>>(kBytes);
@@ -21,8 +24,16 @@ void launch_gather_shape(const FlashGatherParams& params, int multiprocessors, C
   // Splits are one round of blocks, whose sums the next kernel waits for.
   const int tiles = params.row_tiles * params.batch_heads * params.splits;
   const auto blocks = static_cast<unsigned>(params.splits == 1 && tiles > multiprocessors ? multiprocessors : tiles);
-  cuda::launch_kernel(flash_gather_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
+  cuda::LaunchConfig config{blocks, C::kThreads, kBytes};
+  config.overlaps = params.next_tile != nullptr;
+  cuda::launch_kernel(flash_gather_sm90<C>, config, stream, params);
   if (params.splits > 1) launch_flash_combine(params, stream);
+}
+
+template <class T, FlashGatherKind kKind>
+void launch_gather_kind(const FlashGatherParams& params, int dim, int multiprocessors, CUstream_st* stream) {
+  if (dim == 64) return launch_gather_shape<T, 64, 2, kKind>(params, multiprocessors, stream);
+  launch_gather_shape<T, 128, 2, kKind>(params, multiprocessors, stream);
 }
 
 template <class T, int kConsumers>
@@ -35,6 +46,15 @@ void launch_gather_dim(const FlashGatherParams& params, int dim, int multiproces
 template <class T>
 void launch_gather_type(const FlashGatherParams& params, int dim, int consumers, int multiprocessors,
                         CUstream_st* stream) {
+  if (params.kind == FlashGatherKind::plain) {
+    return launch_gather_kind<T, FlashGatherKind::plain>(params, dim, multiprocessors, stream);
+  }
+  if (params.kind == FlashGatherKind::alibi) {
+    return launch_gather_kind<T, FlashGatherKind::alibi>(params, dim, multiprocessors, stream);
+  }
+  if (params.kind == FlashGatherKind::biased) {
+    return launch_gather_kind<T, FlashGatherKind::biased>(params, dim, multiprocessors, stream);
+  }
   if (consumers == 1) return launch_gather_dim<T, 1>(params, dim, multiprocessors, stream);
   launch_gather_dim<T, 2>(params, dim, multiprocessors, stream);
 }

@@ -297,6 +297,7 @@ class BackwardConsumer {
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     if constexpr (C::kOverlaps) {
+      __syncwarp();  // all lanes have read the statistics of the tile before
       if (has_previous && place.lane == 0) ptx::mbarrier_arrive(&shared.empty[stage ^ 1]);
     }
     probabilities(stage, s);
@@ -316,6 +317,7 @@ class BackwardConsumer {
       ptx::wgmma_wait_group<0>();
       ptx::pin(out1);
       ptx::pin(out2);
+      __syncwarp();
       if (place.lane == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
     }
     turn.next();

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/wgmma_group_apart.cuh"
@@ -37,8 +38,8 @@ struct ForwardConfig {
   static constexpr int kFirstConsumer = kIsAlone ? kWarpgroup : 0;
   static constexpr int kThreads = kConsumers * kWarpgroup + (kIsAlone ? kWarpgroup : 32);
   static constexpr int kStages = 2;
-  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : 24;
-  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : 240;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : kDimV > 128 ? 24 : 40;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : kDimV > 128 ? 240 : 232;
   static constexpr bool kTakesTurns = kDimV <= 128 && kIsAlone;
   // With as many products as o of 256 columns has, it pays to leave a maximum that has grown a little as it was:
   // probabilities stay below 2^slack, and nothing is rescaled.
@@ -49,16 +50,19 @@ struct ForwardConfig {
   static constexpr int kOBytes = kRows * kDimV * 2;
   // o is staged in memory of its own where there is room, else where q was.
   static constexpr bool kOInQ = kQBytes + kStages * (kKBytes + kVBytes) + kOBytes > 220 * 1024;
+  // Of two stages, q of the next tile comes beside the products of this one.
+  static constexpr int kQStages =
+      !kOInQ && 2 * kQBytes + kStages * (kKBytes + kVBytes) + kOBytes <= 225 * 1024 / kBlocks - 1024 ? 2 : 1;
   static_assert(!kOInQ || kDimV <= kDimQk, "o fits where q was");
 };
 
 template <class C>
 struct ForwardShared {
-  alignas(1024) unsigned char q[C::kQBytes];
+  alignas(1024) unsigned char q[C::kQStages][C::kQBytes];
   alignas(1024) unsigned char k[C::kStages][C::kKBytes];
   alignas(1024) unsigned char v[C::kStages][C::kVBytes];
   alignas(1024) unsigned char o[C::kOInQ ? 1024 : C::kOBytes];
-  std::uint64_t q_full, q_empty;
+  std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t tile_full[2], tile_empty[2];
@@ -101,7 +105,7 @@ __device__ __forceinline__ int tile_in_turn(int turn) {
 template <class C>
 __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShared<C>& shared) {
   tile::PipelineState<C::kStages> k_turn, v_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<C::kQStages> q_turn;
   const auto load_k = [&](const ForwardTile& tile, int column_tile) {
     tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.k_full[k_turn.stage], C::kKBytes);
@@ -127,6 +131,7 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
   for (int turn = 0;; ++turn) {
     // The first tile is the block's own; the following are handed out, or go round.
     if (turn > 0) {
+      if (turn == 1) ptx::griddepcontrol_wait();  // the counter is set
       number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
     }
     tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
@@ -136,14 +141,14 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     if (number >= p.tiles) break;
     const ForwardTile tile = forward_tile<C>(p, number);
     if (tile.end <= tile.first) continue;
-    tile::wait(&shared.q_empty, q_parity ^ 1);
-    q_parity ^= 1;
-    ptx::mbarrier_arrive_expect_tx(&shared.q_full, C::kQBytes);
+    tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.q_full[q_turn.stage], C::kQBytes);
 #pragma unroll
     for (int panel = 0; panel < C::kDimQk / kPanelColumns; ++panel) {
-      ptx::tma_tile_5d(shared.q + panel * C::kRows * kPanelBytes, &p.q, &shared.q_full, panel * kPanelColumns, tile.row,
-                       tile.head, tile.batch, 0);
+      ptx::tma_tile_5d(shared.q[q_turn.stage] + panel * C::kRows * kPanelBytes, &p.q, &shared.q_full[q_turn.stage],
+                       panel * kPanelColumns, tile.row, tile.head, tile.batch, 0);
     }
+    q_turn.next();
     load_k(tile, tile.end - 1);
     for (int j = tile.end - 2; j >= tile.first; --j) {
       load_k(tile, j);
@@ -161,7 +166,7 @@ class Consumer {
   __device__ __forceinline__ Consumer(const FlashForwardParams& params, ForwardShared<C>& memory)
       : p(params),
         shared(memory),
-        q_base(tile::operand_descriptor<128>(memory.q + place.warpgroup * 64 * kPanelBytes, 0)) {}
+        q_base(tile::operand_descriptor<128>(memory.q[0] + place.warpgroup * 64 * kPanelBytes, 0)) {}
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
@@ -202,11 +207,12 @@ class Consumer {
   // S = q k^T of the next stage of k.
   __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
     const std::uint64_t k_base = tile::operand_descriptor<128>(shared.k[k_turn.stage], 0);
+    const std::uint64_t q_stage = q_base + static_cast<std::uint32_t>(q_turn.stage) * (C::kQBytes >> 4);
     ptx::pin(s);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kDimQk / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_base, k), k_major_step<C::kColumns>(k_base, k),
+      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_stage, k), k_major_step<C::kColumns>(k_base, k),
                                        k == 0 ? 0 : 1);
     }
     ptx::wgmma_commit_group();
@@ -322,13 +328,15 @@ class Consumer {
       for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
       return;
     }
-    // On both sides of a branch, the wait stays behind the softmax. Where warpgroups take turns that gains nothing.
-    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
+    // On both sides of a branch, the wait stays behind the softmax. All warps of the grid take the same side, as PTX
+    // wants of a wait. Where warpgroups take turns that gains nothing.
+    if (p.negates) {
       ptx::wgmma_wait_group_apart<0>();
-      ptx::pin(out);
     } else {
       ptx::wgmma_wait_group<0>();
-      ptx::pin(out);
+    }
+    ptx::pin(out);
+    if (!__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) {
 #pragma unroll
       for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
     }
@@ -345,8 +353,7 @@ class Consumer {
       most_[half] = -INFINITY;
       sum_[half] = 0.0F;
     }
-    tile::wait(&shared.q_full, q_parity);
-    q_parity ^= 1;
+    tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
     {
       float s[C::kColumns / 2];
       float corrections[2];
@@ -369,7 +376,8 @@ class Consumer {
 #pragma unroll 1
       for (; j >= tile.first && !is_cut(j); --j) step<false>(j);
     }
-    if constexpr (!C::kOInQ) release(&shared.q_empty);
+    if constexpr (!C::kOInQ) release(&shared.q_empty[q_turn.stage]);
+    q_turn.next();
     tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
     issue_output();
     ptx::wgmma_wait_group<0>();
@@ -419,7 +427,7 @@ class Consumer {
                             tile.row + place.row() + 8 < tile.sequence.length_q};
 #pragma unroll
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] = inside[i / 2 % 2] ? out[i] * factors[i / 2 % 2] : 0.0F;
-    unsigned char* const staging = (C::kOInQ ? shared.q : shared.o) + place.warpgroup * 64 * kPanelBytes;
+    unsigned char* const staging = (C::kOInQ ? shared.q[0] : shared.o) + place.warpgroup * 64 * kPanelBytes;
     const int meets = kWarpgroupMeets + place.warpgroup;
     const bool leads = static_cast<int>(threadIdx.x) % kWarpgroup == 0;
     if constexpr (!C::kOInQ) {
@@ -445,7 +453,7 @@ class Consumer {
       ptx::bulk_commit_group();
       if constexpr (C::kOInQ) {
         ptx::bulk_wait_group_read<0>();
-        ptx::mbarrier_arrive(&shared.q_empty);
+        ptx::mbarrier_arrive(&shared.q_empty[0]);
       }
     }
   }
@@ -471,7 +479,7 @@ class Consumer {
   const std::uint64_t q_base;
   ForwardTile tile;
   tile::PipelineState<C::kStages> k_turn, v_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<C::kQStages> q_turn;
   float out[C::kDimV / 2];
   std::uint32_t weights[C::kColumns / 16][4];
   float most_[2];
@@ -486,8 +494,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   auto& shared = *reinterpret_cast<ForwardShared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
-    ptx::mbarrier_init(&shared.q_full, 1);
-    ptx::mbarrier_init(&shared.q_empty, C::kOInQ ? C::kConsumers : kWarps);
+    for (int i = 0; i < C::kQStages; ++i) {
+      ptx::mbarrier_init(&shared.q_full[i], 1);
+      ptx::mbarrier_init(&shared.q_empty[i], C::kOInQ ? C::kConsumers : kWarps);
+    }
     for (int i = 0; i < 2; ++i) {
       ptx::mbarrier_init(&shared.tile_full[i], 1);
       ptx::mbarrier_init(&shared.tile_empty[i], kWarps);

@@ -8,8 +8,11 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// The counter of tiles that are handed out.
-static __global__ void __launch_bounds__(32) flash_reset_sm90(std::int32_t* next_tile) { *next_tile = 0; }
+// The counter of tiles that are handed out. The next kernel begins meanwhile, as each block's first tile is its own.
+static __global__ void __launch_bounds__(32) flash_reset_sm90(std::int32_t* next_tile) {
+  ptx::griddepcontrol_launch_dependents();
+  *next_tile = 0;
+}
 
 template <class T, int kShape>
 void launch_forward_shape(const FlashForwardParams& params, int multiprocessors, CUstream_st* stream) {
@@ -21,7 +24,9 @@ void launch_forward_shape(const FlashForwardParams& params, int multiprocessors,
   if (params.next_tile != nullptr) cuda::launch_kernel(flash_reset_sm90, {1, 1}, stream, params.next_tile);
   const int places = kIts.blocks * multiprocessors;
   const int blocks = params.tiles < places ? params.tiles : places;
-  cuda::launch_kernel(flash_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes}, stream, params);
+  cuda::LaunchConfig config{static_cast<unsigned>(blocks), C::kThreads, kBytes};
+  config.overlaps = params.next_tile != nullptr;
+  cuda::launch_kernel(flash_forward_sm90<C>, config, stream, params);
 }
 
 template <class T>
