@@ -110,7 +110,7 @@ struct Params {
   std::int32_t rows_offset = 0;  // of dy behind the image, in a stage of the filter gradient
   FastDivmod column_tiles, row_tiles;
   std::uint32_t tiles = 0;
-  FastDivmod channel_tiles;
+  FastDivmod channel_tiles;   // times the cross_parts
   std::uint32_t walkers = 1;  // thread blocks that share the tiles of a channel tile
   std::int32_t stages = 1;    // 2: the next tile is loaded while this one is multiplied
   std::int32_t stage_bytes = 0;
@@ -121,6 +121,29 @@ struct Params {
 // Floats of a warp of the filter gradient.
 [[nodiscard]] GPUDNN_HOST_DEVICE constexpr int wgrad_sums_of_warp(int group, int taps) {
   return kBlock * (group < kBlock ? group : kBlock) * taps * taps;
+}
+
+// The second kernel of the filter gradient: `count` sums of `parts` terms.
+constexpr std::uint32_t kSumThreads = 256;
+struct SumShape {
+  std::uint32_t count = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t lanes = 1;  // threads that share a sum: a power of 2
+  FastDivmod taps, group;
+};
+// As many threads share a sum as make one wave of a large device, and no more than there are terms.
+[[nodiscard]] inline SumShape sum_shape(const Params& p, int taps) {
+  constexpr std::uint64_t kThreads = 1 << 18;
+  constexpr std::uint32_t kMaxLanes = 32;
+  SumShape sum;
+  sum.count = static_cast<std::uint32_t>(p.channels * p.group * taps * taps);
+  sum.parts = p.walkers * static_cast<std::uint32_t>(p.parts);
+  while (sum.lanes < kMaxLanes && 2 * sum.lanes <= sum.parts && std::uint64_t{sum.count} * 2 * sum.lanes <= kThreads) {
+    sum.lanes *= 2;
+  }
+  sum.taps = FastDivmod(static_cast<std::uint32_t>(taps));
+  sum.group = FastDivmod(static_cast<std::uint32_t>(p.group));
+  return sum;
 }
 
 // Of a thread block.

@@ -70,9 +70,11 @@ __device__ __forceinline__ void clear(WgradSums<I>& sums) {
   }
 }
 
-// image, rows: where the lane's rows of the fragments of the warp's first two columns lie.
+// image, rows: where the lane's rows of the fragments of the warp's first two columns lie. Columns from number `seen`
+// on are beyond the image: zeros.
 template <class T, class I>
-__device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, std::uint32_t rows, WgradSums<I>& sums) {
+__device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, std::uint32_t rows, int seen,
+                                         WgradSums<I>& sums) {
   using Pairs = TapPairs<I>;
   const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
   const std::uint32_t pair_step = 32 * p.blocks_c.divisor;
@@ -88,6 +90,7 @@ __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, s
   }
 #pragma unroll
   for (int columns = 0; columns < I::kPairs; ++columns) {
+    if (2 * columns >= seen) break;
 #pragma unroll
     for (int r = 0; r < I::kTaps; ++r) {
       std::uint32_t b[4];
@@ -242,8 +245,13 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     __syncthreads();
     const std::uint32_t next = index + p.walkers;
     if (p.stages == 2 && next < p.tiles) stage_tile(next, stage ^ 1);
+    std::uint32_t column_tile = 0;
+    p.column_tiles.divmod(index, &column_tile);
+    const int first_column =
+        (static_cast<int>(column_tile) * p.parts + place.part) * kWarpColumns * I::kStride - p.pad_w;
     add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
-                   ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
+                   ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), p.image_w - first_column,
+                   sums);
     if (p.stages == 2) {
       stage ^= 1;
     } else if (next < p.tiles) {
@@ -270,36 +278,37 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
   }
 }
 
-// dw = alpha * the sum over the parts, in order, + addend_scale * addend.
-constexpr int kSumLanes = 32;   // threads that share a sum
-constexpr int kSumColumns = 8;  // sums of a block
+// dw = alpha * the sum over the parts, in order, + addend_scale * addend. `sum.lanes` threads share a sum.
 template <class T>
-__global__ void __launch_bounds__(kSumLanes* kSumColumns) small_group_sum_kernel(const Params p, int taps) {
-  __shared__ float lanes[kSumLanes][kSumColumns];
-  const auto count = static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(p.group * taps * taps);
-  const std::size_t at = static_cast<std::size_t>(blockIdx.x) * kSumColumns + threadIdx.x % kSumColumns;
-  const std::uint32_t lane = threadIdx.x / kSumColumns;
-  const std::uint32_t parts = p.walkers * static_cast<std::uint32_t>(p.parts);
-  float sum = 0;
-  if (at < count) {
-#pragma unroll 4
-    for (std::uint32_t part = lane; part < parts; part += kSumLanes) sum += p.partials[part * count + at];
+__global__ void __launch_bounds__(kSumThreads)
+    small_group_sum_kernel(const __grid_constant__ Params p, const __grid_constant__ SumShape sum) {
+  __shared__ float sums[kSumThreads];
+  const std::uint32_t columns = kSumThreads / sum.lanes;
+  const std::uint32_t column = threadIdx.x & (columns - 1);
+  const std::uint32_t at = blockIdx.x * columns + column;
+  float total = 0;
+  if (at < sum.count) {
+    const float* const from = p.partials + at;
+#pragma unroll 8
+    for (std::uint32_t part = threadIdx.x / columns; part < sum.parts; part += sum.lanes) {
+      total += from[std::uint64_t{part} * sum.count];
+    }
   }
-  lanes[lane][threadIdx.x % kSumColumns] = sum;
+  sums[threadIdx.x] = total;
   __syncthreads();
-  if (lane != 0 || at >= count) return;
-  for (int i = 1; i < kSumLanes; ++i) sum += lanes[i][threadIdx.x];
-  auto rest = static_cast<std::int64_t>(at);
-  std::int64_t s = rest % taps;
-  rest /= taps;
-  std::int64_t r = rest % taps;
-  rest /= taps;
+  if (threadIdx.x >= columns || at >= sum.count) return;
+#pragma unroll 8
+  for (std::uint32_t i = 1; i < sum.lanes; ++i) total += sums[i * columns + column];
+  std::uint32_t r = 0;
+  std::uint32_t s = 0;
+  std::uint32_t c = 0;
+  const std::uint32_t k = sum.group.divmod(sum.taps.divmod(sum.taps.divmod(at, &s), &r), &c);
   if (p.mirrored) {
-    s = taps - 1 - s;
-    r = taps - 1 - r;
+    s = sum.taps.divisor - 1 - s;
+    r = sum.taps.divisor - 1 - r;
   }
-  const std::int64_t to = rest / p.group * p.filter_k + rest % p.group * p.filter_c + r * p.filter_r + s * p.filter_s;
-  float value = p.alpha * sum;
+  const std::int64_t to = k * p.filter_k + c * p.filter_c + r * p.filter_r + s * p.filter_s;
+  float value = p.alpha * total;
   if (p.addend_scale != 0.0f) value += p.addend_scale * tile::widen<float>(static_cast<const T*>(p.addend)[to]);
   static_cast<T*>(p.out)[to] = tile::narrow<T>(value);
 }

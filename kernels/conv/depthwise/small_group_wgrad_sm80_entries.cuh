@@ -26,11 +26,10 @@ template <class T>
 void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream) {
   tile::entry_at<kWgradCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
       params, stream);
-  const int taps = kTiles[row].taps;
-  const auto count = static_cast<std::uint32_t>(params.channels * params.group * taps * taps);
+  const SumShape sum = sum_shape(params, kTiles[row].taps);
+  const std::uint32_t columns = kSumThreads / sum.lanes;
   cuda::launch_kernel(&small_group_sum_kernel<T>,
-                      {.blocks = (count + kSumColumns - 1) / kSumColumns, .threads = kSumLanes * kSumColumns}, stream,
-                      params, taps);
+                      {.blocks = (sum.count + columns - 1) / columns, .threads = kSumThreads}, stream, params, sum);
 }
 
 }  // namespace gpudnn::kernels::small_group
