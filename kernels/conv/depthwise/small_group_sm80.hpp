@@ -1,4 +1,4 @@
-// The parameters of the convolution of groups of 1, 2, 4, 8 or 16 channels on tensor cores, shared by the launcher and
+// The parameters of the convolution of groups of few channels on tensor cores, shared by the launcher and
 // the kernel: plain data. See small_group_sm80.cuh.
 //
 // "Image" is x, or dy in the data gradient; "out" is y or dx. Strides are in elements.
@@ -20,7 +20,7 @@ using tile::ElementType;
 using tile::FastDivmod;
 
 constexpr int kBlock = 8;        // channels of a product: whole groups
-constexpr int kMaxGroup = 16;    // of the filter gradient
+constexpr int kMaxGroup = 32;    // of the filter gradient
 constexpr int kTileRows = 16;    // of the output, of a product
 constexpr int kWarpColumns = 8;  // of the output, of a warp
 constexpr int kMaxWarps = 8;
@@ -97,11 +97,15 @@ struct Params {
 
   // A thread block has `blocks_c` blocks of channels and `parts` times 8 columns, a warp for each pair of those, and
   // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.
-  // In the filter gradient of groups of `cross` blocks there is a warp for each block of dy in the group of one of x.
+  // In the filter gradient there is a warp for each of `cross` blocks of dy in the group of one of x; where a group has
+  // more, `cross_parts` thread blocks share them.
   FastDivmod blocks_c;
   FastDivmod chunks_c;  // of 16 bytes: those of the blocks
   std::int32_t parts = 1;
   std::int32_t cross = 1;
+  std::int32_t group_blocks = 1;
+  bool wide = false;  // a warp has two of dy's blocks
+  FastDivmod cross_parts;
   std::int32_t part_rows = kTileRows;  // output rows of an image in a tile
   std::int32_t in_rows = 0;            // that a tile sees of an image
   Walk in_walk, out_walk;
