@@ -60,7 +60,7 @@ constexpr TileRow kTiles[] = {
     {Kernel::wgrad, 7, 7, 1, 2, 4, 1}, {Kernel::wgrad, 7, 7, 2, 2, 2, 1},
     {Kernel::wgrad, 1, 3, 1, 4, 4, 2}, {Kernel::wgrad, 1, 4, 1, 4, 4, 2},
     {Kernel::wgrad, 3, 3, 1, 1, 2, 4}, {Kernel::wgrad, 3, 3, 2, 1, 1, 4},
-    {Kernel::wgrad, 5, 5, 1, 1, 2, 3}, {Kernel::wgrad, 5, 5, 2, 1, 1, 3},
+    {Kernel::wgrad, 5, 5, 1, 1, 4, 2}, {Kernel::wgrad, 5, 5, 2, 1, 1, 3},
     {Kernel::wgrad, 7, 7, 1, 1, 1, 2}, {Kernel::wgrad, 7, 7, 2, 1, 1, 2},
     {Kernel::wgrad, 1, 8, 1, 2, 4, 3}, {Kernel::wgrad, 1, 8, 1, 1, 1, 4},
     {Kernel::wgrad, 1, 1, 0, 2, 1, 4}, {Kernel::wgrad, 1, 1, 0, 1, 1, 4},

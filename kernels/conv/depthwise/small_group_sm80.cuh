@@ -413,10 +413,11 @@ __device__ __noinline__ void put_exact(const Params& p, const Tile& at, const Wa
 }
 
 // A tile of the output, of the pixels at one place of their blocks. All threads; the results of before were stored.
-template <class T, class I, class At>
+// Calls multiplied() when nobody reads `staged` any more, before the results leave.
+template <class T, class I, class At, class Multiplied>
 __device__ __forceinline__ void make_place(const Params& p, const Tile& at, const WarpPlace& place, int first_channel,
                                            const unsigned char* staged, int fragment, const FilterWords<T, I>& filter,
-                                           unsigned char* results) {
+                                           unsigned char* results, Multiplied&& multiplied) {
   float sums[kWarpColumns][4] = {};
   multiply<T, I, At>(p, ptx::shared_address(staged) + 16 * static_cast<std::uint32_t>(fragment), filter, sums);
   float zero = 0;  // a NaN if any sum is not finite
@@ -432,6 +433,7 @@ __device__ __forceinline__ void make_place(const Params& p, const Tile& at, cons
     put_sums<T, I, At>(p, at, place, sums, results);
   }
   __syncthreads();
+  multiplied();
   store_results<T, I, At>(p, at, first_channel, results);
 }
 
@@ -468,22 +470,29 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks_of(siz
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared + (stage ^ 1) * p.stage_bytes));
     }
     unsigned char* const staged = shared + stage * p.stage_bytes;
-    make_place<T, I, BlockPlace<0, 0>>(p, at, place, first_channel, staged, fragment, filter, results);
+    const auto go_on = [] {};
+    const auto stage_next = [&] {
+      if (p.stages == 1 && next < p.tiles) {
+        stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared));
+      }
+    };
+    const auto make = [&](auto block_place, auto&& multiplied) {
+      make_place<T, I, decltype(block_place)>(p, at, place, first_channel, staged, fragment, filter, results,
+                                              multiplied);
+    };
     if constexpr (I::kIsDgrad) {
+      make(BlockPlace<0, 0>{}, go_on);
       __syncthreads();
-      make_place<T, I, BlockPlace<0, 1>>(p, at, place, first_channel, staged, fragment, filter, results);
+      make(BlockPlace<0, 1>{}, go_on);
       __syncthreads();
-      make_place<T, I, BlockPlace<1, 0>>(p, at, place, first_channel, staged, fragment, filter, results);
+      make(BlockPlace<1, 0>{}, go_on);
       __syncthreads();
-      make_place<T, I, BlockPlace<1, 1>>(p, at, place, first_channel, staged, fragment, filter, results);
+      make(BlockPlace<1, 1>{}, stage_next);
+    } else {
+      make(BlockPlace<0, 0>{}, stage_next);
     }
     if (next >= p.tiles) return;
-    if (p.stages == 1) {
-      // Every warp has multiplied.
-      stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared));
-    } else {
-      stage ^= 1;
-    }
+    if (p.stages == 2) stage ^= 1;
     index = next;
   }
 }

@@ -1,4 +1,4 @@
-// The parameters of the convolution of groups of 1, 2, 4, 8 or 16 channels on tensor cores, shared by the launcher and
+// The parameters of the convolution of groups of few channels on tensor cores, shared by the launcher and
 // the kernel: plain data. See small_group_sm80.cuh.
 //
 // "Image" is x, or dy in the data gradient; "out" is y or dx. Strides are in elements.
@@ -20,7 +20,7 @@ using tile::ElementType;
 using tile::FastDivmod;
 
 constexpr int kBlock = 8;        // channels of a product: whole groups
-constexpr int kMaxGroup = 16;    // of the filter gradient
+constexpr int kMaxGroup = 32;    // of the filter gradient
 constexpr int kTileRows = 16;    // of the output, of a product
 constexpr int kWarpColumns = 8;  // of the output, of a warp
 constexpr int kMaxWarps = 8;
@@ -97,11 +97,15 @@ struct Params {
 
   // A thread block has `blocks_c` blocks of channels and `parts` times 8 columns, a warp for each pair of those, and
   // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.
-  // In the filter gradient of groups of `cross` blocks there is a warp for each block of dy in the group of one of x.
+  // In the filter gradient there is a warp for each of `cross` blocks of dy in the group of one of x; where a group has
+  // more, `cross_parts` thread blocks share them.
   FastDivmod blocks_c;
   FastDivmod chunks_c;  // of 16 bytes: those of the blocks
   std::int32_t parts = 1;
   std::int32_t cross = 1;
+  std::int32_t group_blocks = 1;
+  bool wide = false;  // a warp has two of dy's blocks
+  FastDivmod cross_parts;
   std::int32_t part_rows = kTileRows;  // output rows of an image in a tile
   std::int32_t in_rows = 0;            // that a tile sees of an image
   Walk in_walk, out_walk;
@@ -110,7 +114,7 @@ struct Params {
   std::int32_t rows_offset = 0;  // of dy behind the image, in a stage of the filter gradient
   FastDivmod column_tiles, row_tiles;
   std::uint32_t tiles = 0;
-  FastDivmod channel_tiles;
+  FastDivmod channel_tiles;   // times the cross_parts
   std::uint32_t walkers = 1;  // thread blocks that share the tiles of a channel tile
   std::int32_t stages = 1;    // 2: the next tile is loaded while this one is multiplied
   std::int32_t stage_bytes = 0;
@@ -121,6 +125,29 @@ struct Params {
 // Floats of a warp of the filter gradient.
 [[nodiscard]] GPUDNN_HOST_DEVICE constexpr int wgrad_sums_of_warp(int group, int taps) {
   return kBlock * (group < kBlock ? group : kBlock) * taps * taps;
+}
+
+// The second kernel of the filter gradient: `count` sums of `parts` terms.
+constexpr std::uint32_t kSumThreads = 256;
+struct SumShape {
+  std::uint32_t count = 0;
+  std::uint32_t parts = 0;
+  std::uint32_t lanes = 1;  // threads that share a sum: a power of 2
+  FastDivmod taps, group;
+};
+// As many threads share a sum as make one wave of a large device, and no more than there are terms.
+[[nodiscard]] inline SumShape sum_shape(const Params& p, int taps) {
+  constexpr std::uint64_t kThreads = 1 << 18;
+  constexpr std::uint32_t kMaxLanes = 32;
+  SumShape sum;
+  sum.count = static_cast<std::uint32_t>(p.channels * p.group * taps * taps);
+  sum.parts = p.walkers * static_cast<std::uint32_t>(p.parts);
+  while (sum.lanes < kMaxLanes && 2 * sum.lanes <= sum.parts && std::uint64_t{sum.count} * 2 * sum.lanes <= kThreads) {
+    sum.lanes *= 2;
+  }
+  sum.taps = FastDivmod(static_cast<std::uint32_t>(taps));
+  sum.group = FastDivmod(static_cast<std::uint32_t>(p.group));
+  return sum;
 }
 
 // Of a thread block.

@@ -1,4 +1,4 @@
-// Filter gradient of groups of 1, 2, 4, 8 or 16 channels on tensor cores, channels last:
+// Filter gradient of groups of 1, 2, 4, 8, 16 or 32 channels on tensor cores, channels last:
 //
 //   dw[k, c, r, s] = sum over n, i, j of x[n, i * stride + r - pad, j * stride + s - pad, c] * dy[n, i, j, k]
 //
@@ -20,15 +20,23 @@
 
 namespace gpudnn::kernels::small_group {
 
+// kWide: the 16 rows of operand a are two neighbouring blocks of dy by one tap, in place of one block by two taps.
+template <int kRow, bool kIsWide>
+struct WgradInstance : Instance<kRow> {
+  static constexpr bool kWide = kIsWide;
+  static constexpr int kBlocks = kIsWide ? 2 : 1;  // of dy
+};
+
 // Taps s whose windows have their columns in the same places: with step 2 even and odd ones apart. A pair shares a
 // product.
 template <class I>
 struct TapPairs {
   static constexpr int kOfPhase = (I::kTaps + I::kStride - 1) / I::kStride;  // taps of the first phase, the most
   static constexpr int kPerPhase = (kOfPhase + 1) / 2;
-  static constexpr int kCount = kPerPhase * I::kStride;
-  // Tap 0 or 1 of the pair; kTaps or more where there is none.
+  static constexpr int kCount = I::kWide ? I::kTaps : kPerPhase * I::kStride;
+  // Tap 0 or 1 of the pair; kTaps or more where there is none. Of wide products both are the same.
   static constexpr int tap(int pair, int which) {
+    if (I::kWide) return pair;
     return pair / kPerPhase + (pair % kPerPhase * 2 + which) * I::kStride;
   }
 };
@@ -70,24 +78,31 @@ __device__ __forceinline__ void clear(WgradSums<I>& sums) {
   }
 }
 
-// image, rows: where the lane's rows of the fragments of the warp's first two columns lie.
+// image, rows: where the lane's rows of the fragments of the warp's first two columns lie. Columns from number `seen`
+// on are beyond the image: zeros.
 template <class T, class I>
-__device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, std::uint32_t rows, WgradSums<I>& sums) {
+__device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, std::uint32_t rows, int seen,
+                                         WgradSums<I>& sums) {
   using Pairs = TapPairs<I>;
   const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
   const std::uint32_t pair_step = 32 * p.blocks_c.divisor;
-  std::uint32_t dy[kWarpColumns][2];
+  std::uint32_t dy[kWarpColumns][I::kBlocks][2];
 #pragma unroll
   for (int j = 0; j < kWarpColumns; j += 2) {
-    std::uint32_t words[4];
-    ptx::ldmatrix_x4_trans(rows + static_cast<std::uint32_t>(j / 2) * pair_step, words);
-    dy[j][0] = words[0];
-    dy[j][1] = words[1];
-    dy[j + 1][0] = words[2];
-    dy[j + 1][1] = words[3];
+#pragma unroll
+    for (int block = 0; block < I::kBlocks; ++block) {
+      std::uint32_t words[4];
+      ptx::ldmatrix_x4_trans(
+          rows + static_cast<std::uint32_t>(j / 2) * pair_step + 16 * static_cast<std::uint32_t>(block), words);
+      dy[j][block][0] = words[0];
+      dy[j][block][1] = words[1];
+      dy[j + 1][block][0] = words[2];
+      dy[j + 1][block][1] = words[3];
+    }
   }
 #pragma unroll
   for (int columns = 0; columns < I::kPairs; ++columns) {
+    if (2 * columns >= seen) break;
 #pragma unroll
     for (int r = 0; r < I::kTaps; ++r) {
       std::uint32_t b[4];
@@ -104,8 +119,10 @@ __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, s
             const int s = Pairs::tap(pair, which);
             const int steps = columns * 2 + half - s;
             if (s >= I::kTaps || steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
-            a[which] = dy[steps >= 0 ? steps / I::kStride % kWarpColumns : 0][0];
-            a[2 + which] = dy[steps >= 0 ? steps / I::kStride % kWarpColumns : 0][1];
+            const std::uint32_t(&words)[2] =
+                dy[steps >= 0 ? steps / I::kStride % kWarpColumns : 0][I::kWide ? which : 0];
+            a[which] = words[0];
+            a[2 + which] = words[1];
             any = true;
           }
           if (any) mma16<T>(sums[r][pair], a, b[2 * half], b[2 * half + 1]);
@@ -162,7 +179,8 @@ __device__ __forceinline__ void add_exact_tile(const Params& p, const Tile& at, 
         const int s = TapPairs<I>::tap(pair, q / 2);
         const int n = lane_channel() + q % 2;
         if (s >= I::kTaps || !is_same_group(p, k, n)) continue;
-        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, rows_block, image, rows, r, s, k, n);
+        const int block = rows_block + (I::kWide ? q / 2 : 0);
+        sums[r][pair][q] += exact_tile_sum<T, I>(p, at, place, block, image, rows, r, s, k, n);
       }
     }
   }
@@ -181,7 +199,7 @@ __device__ __forceinline__ void store_partials(const Params& p, std::size_t part
   for (int q = 0; q < 4; ++q) {
     const int n = lane_channel() + q % 2;
     if (!is_same_group(p, k, n)) continue;
-    float* const at = own + (k * channels + n % channels) * kFilterTaps;
+    float* const at = own + ((k + (I::kWide ? q / 2 * kBlock : 0)) * channels + n % channels) * kFilterTaps;
 #pragma unroll
     for (int r = 0; r < I::kTaps; ++r) {
 #pragma unroll
@@ -194,8 +212,8 @@ __device__ __forceinline__ void store_partials(const Params& p, std::size_t part
   __syncwarp();
   // The block's filters lie in a row; where a group has two blocks of x, halves of them.
   const int step = p.group * kFilterTaps;
-  const int rows = p.group > kBlock ? kBlock : 1;
-  const int width = kBlock * channels * kFilterTaps / rows;
+  const int rows = p.group > kBlock ? I::kBlocks * kBlock : 1;
+  const int width = I::kBlocks * kBlock * channels * kFilterTaps / rows;
   float* const to = p.partials + part * static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(step) +
                     dy_first * step + x_first % p.group * kFilterTaps;
   for (int row = 0; row < rows; ++row) {
@@ -203,14 +221,16 @@ __device__ __forceinline__ void store_partials(const Params& p, std::size_t part
   }
 }
 
-template <class T, int kRow>
+template <class T, int kRow, bool kWide>
 __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     small_group_wgrad_kernel(const __grid_constant__ Params p) {
-  using I = Instance<kRow>;
+  using I = WgradInstance<kRow, kWide>;
   unsigned char* const shared = tile::dynamic_shared();
   std::uint32_t channel_tile = 0;
   const std::uint32_t walker = p.channel_tiles.divmod(blockIdx.x, &channel_tile);
-  const int first_channel = static_cast<int>(channel_tile * p.blocks_c.divisor) * kBlock;
+  std::uint32_t cross_part = 0;
+  const int first_channel =
+      static_cast<int>(p.cross_parts.divmod(channel_tile, &cross_part) * p.blocks_c.divisor) * kBlock;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   WarpPlace place;
   std::uint32_t block = 0;
@@ -218,7 +238,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
   place.part = rest / p.cross;
   place.block = static_cast<int>(block);
   place.first = first_channel + place.block * kBlock;
-  const int rows_block = place.block / p.cross * p.cross + rest % p.cross;
+  const int rows_block = place.block / p.group_blocks * p.group_blocks +
+                         (static_cast<int>(cross_part) * p.cross + rest % p.cross) * I::kBlocks;
 
   const auto blocks = static_cast<int>(p.blocks_c.divisor);
   const int image_chunk = staged_row<I>(p, lane % 16) * p.in_pitch +
@@ -242,8 +263,13 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
     __syncthreads();
     const std::uint32_t next = index + p.walkers;
     if (p.stages == 2 && next < p.tiles) stage_tile(next, stage ^ 1);
+    std::uint32_t column_tile = 0;
+    p.column_tiles.divmod(index, &column_tile);
+    const int first_column =
+        (static_cast<int>(column_tile) * p.parts + place.part) * kWarpColumns * I::kStride - p.pad_w;
     add_tile<T, I>(p, ptx::shared_address(image) + 16 * static_cast<std::uint32_t>(image_chunk),
-                   ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), sums);
+                   ptx::shared_address(rows) + 16 * static_cast<std::uint32_t>(rows_chunk), p.image_w - first_column,
+                   sums);
     if (p.stages == 2) {
       stage ^= 1;
     } else if (next < p.tiles) {
@@ -263,43 +289,45 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
   }
 
   if (place.first < p.channels) {
-    auto* const own = reinterpret_cast<float*>(shared) + threadIdx.x / 32 * wgrad_sums_of_warp(p.group, I::kTaps);
+    auto* const own =
+        reinterpret_cast<float*>(shared) + threadIdx.x / 32 * wgrad_sums_of_warp(p.group, I::kTaps) * I::kBlocks;
     const auto part =
         static_cast<std::size_t>(walker) * static_cast<std::size_t>(p.parts) + static_cast<std::size_t>(place.part);
     store_partials<I>(p, part, place.first, first_channel + rows_block * kBlock, sums, own);
   }
 }
 
-// dw = alpha * the sum over the parts, in order, + addend_scale * addend.
-constexpr int kSumLanes = 32;   // threads that share a sum
-constexpr int kSumColumns = 8;  // sums of a block
+// dw = alpha * the sum over the parts, in order, + addend_scale * addend. `sum.lanes` threads share a sum.
 template <class T>
-__global__ void __launch_bounds__(kSumLanes* kSumColumns) small_group_sum_kernel(const Params p, int taps) {
-  __shared__ float lanes[kSumLanes][kSumColumns];
-  const auto count = static_cast<std::size_t>(p.channels) * static_cast<std::size_t>(p.group * taps * taps);
-  const std::size_t at = static_cast<std::size_t>(blockIdx.x) * kSumColumns + threadIdx.x % kSumColumns;
-  const std::uint32_t lane = threadIdx.x / kSumColumns;
-  const std::uint32_t parts = p.walkers * static_cast<std::uint32_t>(p.parts);
-  float sum = 0;
-  if (at < count) {
-#pragma unroll 4
-    for (std::uint32_t part = lane; part < parts; part += kSumLanes) sum += p.partials[part * count + at];
+__global__ void __launch_bounds__(kSumThreads)
+    small_group_sum_kernel(const __grid_constant__ Params p, const __grid_constant__ SumShape sum) {
+  __shared__ float sums[kSumThreads];
+  const std::uint32_t columns = kSumThreads / sum.lanes;
+  const std::uint32_t column = threadIdx.x & (columns - 1);
+  const std::uint32_t at = blockIdx.x * columns + column;
+  float total = 0;
+  if (at < sum.count) {
+    const float* const from = p.partials + at;
+#pragma unroll 8
+    for (std::uint32_t part = threadIdx.x / columns; part < sum.parts; part += sum.lanes) {
+      total += from[std::uint64_t{part} * sum.count];
+    }
   }
-  lanes[lane][threadIdx.x % kSumColumns] = sum;
+  sums[threadIdx.x] = total;
   __syncthreads();
-  if (lane != 0 || at >= count) return;
-  for (int i = 1; i < kSumLanes; ++i) sum += lanes[i][threadIdx.x];
-  auto rest = static_cast<std::int64_t>(at);
-  std::int64_t s = rest % taps;
-  rest /= taps;
-  std::int64_t r = rest % taps;
-  rest /= taps;
+  if (threadIdx.x >= columns || at >= sum.count) return;
+#pragma unroll 8
+  for (std::uint32_t i = 1; i < sum.lanes; ++i) total += sums[i * columns + column];
+  std::uint32_t r = 0;
+  std::uint32_t s = 0;
+  std::uint32_t c = 0;
+  const std::uint32_t k = sum.group.divmod(sum.taps.divmod(sum.taps.divmod(at, &s), &r), &c);
   if (p.mirrored) {
-    s = taps - 1 - s;
-    r = taps - 1 - r;
+    s = sum.taps.divisor - 1 - s;
+    r = sum.taps.divisor - 1 - r;
   }
-  const std::int64_t to = rest / p.group * p.filter_k + rest % p.group * p.filter_c + r * p.filter_r + s * p.filter_s;
-  float value = p.alpha * sum;
+  const std::int64_t to = k * p.filter_k + c * p.filter_c + r * p.filter_r + s * p.filter_s;
+  float value = p.alpha * total;
   if (p.addend_scale != 0.0f) value += p.addend_scale * tile::widen<float>(static_cast<const T*>(p.addend)[to]);
   static_cast<T*>(p.out)[to] = tile::narrow<T>(value);
 }

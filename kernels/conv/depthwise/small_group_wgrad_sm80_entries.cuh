@@ -11,9 +11,9 @@ namespace gpudnn::kernels::small_group {
 
 using LaunchWgradRow = void (*)(const Params&, CUstream_st*);
 
-template <class T, int kRow>
+template <class T, int kRow, bool kWide>
 void launch_wgrad_row(const Params& params, CUstream_st* stream) {
-  constexpr auto kKernel = &small_group_wgrad_kernel<T, kRow>;
+  constexpr auto kKernel = &small_group_wgrad_kernel<T, kRow, kWide>;
   cuda::allow_shared_memory<kKernel>(kMaxWgradShared);
   cuda::launch_kernel(kKernel,
                       {.blocks = params.channel_tiles.divisor * params.walkers,
@@ -24,13 +24,13 @@ void launch_wgrad_row(const Params& params, CUstream_st* stream) {
 
 template <class T>
 void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream) {
-  tile::entry_at<kWgradCount>(row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row()>; })(
-      params, stream);
-  const int taps = kTiles[row].taps;
-  const auto count = static_cast<std::uint32_t>(params.channels * params.group * taps * taps);
+  const auto narrow = tile::entry_at<kWgradCount>(
+      row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row(), false>; });
+  (params.wide ? &launch_wgrad_row<T, 0, true> : narrow)(params, stream);
+  const SumShape sum = sum_shape(params, kTiles[row].taps);
+  const std::uint32_t columns = kSumThreads / sum.lanes;
   cuda::launch_kernel(&small_group_sum_kernel<T>,
-                      {.blocks = (count + kSumColumns - 1) / kSumColumns, .threads = kSumLanes * kSumColumns}, stream,
-                      params, taps);
+                      {.blocks = (sum.count + columns - 1) / columns, .threads = kSumThreads}, stream, params, sum);
 }
 
 }  // namespace gpudnn::kernels::small_group

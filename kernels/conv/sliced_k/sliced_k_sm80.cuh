@@ -66,9 +66,10 @@ __device__ __forceinline__ void load_vectors(const Params& p, const Row (&row)[2
   const auto* const w = static_cast<const std::uint16_t*>(p.w);
   std::uint32_t part = 0;
   std::uint32_t s = 0;
-  const std::uint32_t r = p.taps[0].divmod(p.chunks_of_tap.divmod(chunk, &part), &s);
-  const std::uint32_t channel = part * kChunk + threadIdx.x % 4 * 8;
-  const bool exists = chunk < p.chunks && channel < p.terms;
+  const std::uint32_t vector = chunk * 4 + threadIdx.x % 4;
+  const std::uint32_t r = p.taps[0].divmod(p.vectors_of_tap.divmod(vector, &part), &s);
+  const std::uint32_t channel = part * 8;
+  const bool exists = vector * 8 < p.terms;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const std::int32_t h = row[half].h + static_cast<std::int32_t>(r) * p.dilation[1];

@@ -18,7 +18,10 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr std::uint32_t kTilePixels = 16;   // of a warp
 constexpr std::uint32_t kTileFilters = 32;  // of a block
+constexpr std::uint32_t kPlanePixels = 32;  // of a block of sliced_k_planes_sm80
 constexpr std::uint32_t kChunk = 32;        // terms: 8 for each of four lanes
+// Of a block of sliced_k_rows_sm80.
+constexpr std::uint32_t warps_of_rows(std::uint32_t slice_shift) { return slice_shift < 2 ? 4 : 1u << slice_shift; }
 // Chunks that a warp has under way.
 constexpr std::uint32_t at_once(bool vectors) { return vectors ? 4 : 2; }
 
@@ -33,18 +36,26 @@ struct Image {
   std::int32_t axis[2] = {};
 };
 
+// What every block of sliced_k_rows_sm80 reads stands first, in one line of the constants.
 struct Params {
-  bool is_bf16 = false;
   const void* x = nullptr;
   const void* w = nullptr;
+  std::uint32_t pixels = 0;  // of y
+  std::uint32_t filters = 0;
+  std::uint32_t terms = 0;  // of a sum
   std::uint32_t chunks = 0;
   std::uint32_t slice_shift = 0;  // 2 to that power are the slices
-  std::uint32_t pixels = 0;       // of y
-  std::uint32_t filters = 0;
-  std::uint32_t terms = 0;   // of a tap, channels; without vectors all
-  FastDivmod extent[2];      // of y
-  FastDivmod taps[2];        // w, h
-  FastDivmod chunks_of_tap;  // of vectors
+  std::uint32_t x_row = 0;        // with `rows`: bytes from a pixel to the next
+  std::uint32_t w_row = 0;        // bytes from a filter to the next
+  bool rows = false;              // one tap, `vectors`, and pixels one row after the other in x, y and the addend
+  bool is_bf16 = false;
+  // One tap, a filter's channels vectors, and pixels neighbours in whole vectors in x, y and the addend.
+  bool planes = false;
+  std::uint32_t plane_pixels = 0;
+  FastDivmod plane_tiles;
+  FastDivmod extent[2];  // of y
+  FastDivmod taps[2];    // w, h
+  FastDivmod vectors_of_tap;
   std::int32_t x_extent[2] = {1, 1};
   std::int32_t pad[2] = {};
   std::int32_t stride[2] = {1, 1};

@@ -127,10 +127,15 @@ int resident_blocks(const Problem& problem, const Config& config, const Params& 
 // The shape of a thread block's tile, of so many warps at the most.
 void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p) {
   const int most = wgrad ? kMaxWgradShared : kMaxShared;
-  const int blocks = blocks_of_thread_block(p->channels / kBlock, warps / p->cross, p->cross);
+  p->wide = wgrad && p->group_blocks > 1 && tile.taps == 3 && tile.stride == 1;
+  const int group_rows = p->wide ? p->group_blocks / 2 : p->group_blocks;
+  p->cross = std::min(group_rows, std::max(1, warps / p->group_blocks));
+  const int cross_parts = group_rows / p->cross;
+  p->cross_parts = divisor(cross_parts);
+  const int blocks = blocks_of_thread_block(p->channels / kBlock, warps / p->cross, p->group_blocks);
   p->blocks_c = divisor(blocks);
   p->chunks_c = divisor(blocks * kBlock * bytes / 16);
-  p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks));
+  p->channel_tiles = divisor(ceil_div(p->channels / kBlock, blocks) * cross_parts);
   Params best;
   for (const int part_rows : {kTileRows, kTileRows / 2}) {
     Params tried = *p;
@@ -147,7 +152,7 @@ void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p)
     if (wgrad && tile.taps == 7) tried.stages = 2;  // one thread block a multiprocessor
     if (wgrad) {                                    // the sums leave by the same memory
       const std::int64_t floats =
-          std::int64_t{blocks} * tried.parts * p->cross * wgrad_sums_of_warp(p->group, tile.taps);
+          std::int64_t{blocks} * tried.parts * p->cross * (p->wide ? 2 : 1) * wgrad_sums_of_warp(p->group, tile.taps);
       const std::int64_t of_stage = round_up(4 * floats, 16 * tried.stages) / tried.stages;
       tried.stage_bytes = std::max(tried.stage_bytes, static_cast<std::int32_t>(of_stage));
     }
@@ -177,7 +182,7 @@ const char* small_group_unsupported_reason(const Problem& problem) {
   const std::int64_t group = problem.w.dims[1];
   if (problem.w.dims[0] != problem.x.dims[1]) return "it takes as many filters as channels";
   if (group > (is_wgrad(problem) ? kMaxGroup : kBlock) || kMaxGroup % group != 0) {
-    return "it takes groups of 1, 2, 4 and 8 channels, and of 16 in the filter gradient";
+    return "it takes groups of 1, 2, 4 and 8 channels, and of 16 and 32 in the filter gradient";
   }
   if (problem.x.dims[1] % kBlock != 0) return "channels do not fill whole 16-byte vectors";
   if (const char* reason = window_unsupported_reason(problem)) return reason;
@@ -197,7 +202,7 @@ Params small_group_params(const Problem& problem, const Config& config, int mult
   p.images = size(image.dims[0]);
   p.channels = size(image.dims[1]);
   p.group = size(problem.w.dims[1]);
-  p.cross = std::max(1, p.group / kBlock);
+  p.group_blocks = std::max(1, p.group / kBlock);
   p.image_h = size(image.dims[2]);
   p.image_w = size(image.dims[3]);
   p.out_h = size(out.dims[2]);

@@ -54,6 +54,19 @@ bool has_vectors(const TensorGeometry& tensor) {
   return true;
 }
 
+// Elements from a pixel to the next where all lie in rows one after the other, else 0.
+std::int64_t row_of(const TensorGeometry& tensor) {
+  std::int64_t row = tensor.dims[1];  // of one pixel
+  std::int64_t next = 0;
+  for (int i = tensor.rank - 1; i >= 0; --i) {
+    if (i == 1 || tensor.dims[i] == 1) continue;
+    if (next == 0) row = tensor.strides[i];
+    if (next != 0 && tensor.strides[i] != next) return 0;
+    next = tensor.strides[i] * tensor.dims[i];
+  }
+  return row < tensor.dims[1] ? 0 : row;
+}
+
 std::int64_t taps_of(const Problem& problem) {
   std::int64_t taps = 1;
   for (int i = 0; i < problem.spatial; ++i) taps *= problem.w.dims[2 + i];
@@ -62,10 +75,56 @@ std::int64_t taps_of(const Problem& problem) {
 
 std::int64_t pixels_of(const TensorGeometry& tensor) { return element_count(tensor) / tensor.dims[1]; }
 
-double blocks_of(const Problem& problem, int slices) {
-  const double rows = static_cast<double>(sliced::kTilePixels) * sliced::kWarps / slices;
+double blocks_of(const Problem& problem, int warps, int slices) {
+  const double rows = static_cast<double>(sliced::kTilePixels) * warps / slices;
   return std::ceil(static_cast<double>(pixels_of(problem.y)) / rows) *
          std::ceil(static_cast<double>(problem.y.dims[1]) / sliced::kTileFilters);
+}
+
+// Whether the convolution is a product of two matrices of rows, and how they lie.
+void set_rows(const Problem& problem, sliced::Params* p) {
+  const TensorGeometry& addend = problem.has_z != 0 ? problem.z : problem.y;
+  const std::int64_t x_row = row_of(problem.x);
+  const std::int64_t y_row = row_of(problem.y);
+  const std::int64_t addend_row = row_of(addend);
+  p->rows = p->vectors && p->y_vectors && has_vectors(addend) && taps_of(problem) == 1 && x_row > 0 && y_row > 0 &&
+            addend_row > 0;
+  for (int i = 0; i < problem.spatial; ++i)
+    p->rows = p->rows && problem.pad[i] == 0 && problem.x.dims[2 + i] == problem.y.dims[2 + i] &&
+              (problem.stride[i] == 1 || problem.x.dims[2 + i] == 1);
+  if (!p->rows) return;
+  p->x_row = static_cast<std::uint32_t>(x_row * 2);
+  p->w_row = static_cast<std::uint32_t>(problem.w.strides[0] * 2);
+  p->y_at.axis[0] = static_cast<std::int32_t>(y_row);
+  p->addend_at.axis[0] = static_cast<std::int32_t>(addend_row);
+}
+
+// Whether pixels of the tensor are neighbours, an image's all in one row, in whole aligned vectors.
+bool has_planes(const TensorGeometry& tensor, std::int64_t pixels) {
+  std::int64_t next = 1;
+  for (int i = tensor.rank - 1; i >= 2; --i) {
+    if (tensor.dims[i] > 1 && tensor.strides[i] != next) return false;
+    next *= tensor.dims[i];
+  }
+  const auto is_whole = [&](int i) {
+    return tensor.dims[i] == 1 || (tensor.strides[i] >= pixels && tensor.strides[i] % kVector == 0);
+  };
+  return pixels % kVector == 0 && is_whole(0) && is_whole(1);
+}
+
+// Whether the convolution is a product of a matrix of rows and one of planes. For the first config alone, whose warps
+// all share a tile.
+void set_planes(const Problem& problem, int slices, sliced::Params* p) {
+  const std::int64_t pixels = pixels_of(problem.y) / problem.y.dims[0];
+  p->planes = !p->rows && slices == sliced::kWarps && taps_of(problem) == 1 && has_vectors(problem.w) &&
+              has_planes(problem.x, pixels) && has_planes(problem.y, pixels) &&
+              (problem.has_z == 0 || has_planes(problem.z, pixels));
+  for (int i = 0; i < problem.spatial; ++i)
+    p->planes = p->planes && problem.pad[i] == 0 && problem.x.dims[2 + i] == problem.y.dims[2 + i] &&
+                (problem.stride[i] == 1 || problem.x.dims[2 + i] == 1);
+  if (!p->planes) return;
+  p->plane_pixels = static_cast<std::uint32_t>(pixels);
+  p->plane_tiles = sliced::FastDivmod(static_cast<std::uint32_t>(ceil_div(pixels, sliced::kPlanePixels)));
 }
 
 }  // namespace
@@ -87,7 +146,7 @@ const char* sliced_k_unsupported_reason(const Problem& problem) {
     if (problem.pad[i] + problem.w.dims[2 + i] * problem.dilation[i] + problem.y.dims[2 + i] * problem.stride[i] >=
         kMaxSpan / 2)
       return "windows beyond 2^30";
-  return blocks_of(problem, 1) > kMaxBlocks ? "more tiles than are worth it" : nullptr;
+  return blocks_of(problem, sliced::kWarps, 1) > kMaxBlocks ? "more tiles than are worth it" : nullptr;
 }
 
 sliced::Params sliced_k_params(const Problem& problem, const Config& config) {
@@ -115,19 +174,22 @@ sliced::Params sliced_k_params(const Problem& problem, const Config& config) {
   p.vectors = has_vectors(problem.x) && has_vectors(problem.w);
   p.w_vectors = is_packed_nchw(problem.w) && channels * taps % kVector == 0;
   p.y_vectors = has_vectors(problem.y);
-  p.terms = static_cast<std::uint32_t>(p.vectors ? channels : channels * taps);
-  const auto chunks = static_cast<std::uint32_t>(ceil_div(p.terms, sliced::kChunk));
-  p.chunks_of_tap = sliced::FastDivmod(chunks);
-  p.chunks = p.vectors ? chunks * static_cast<std::uint32_t>(taps) : chunks;
+  p.terms = static_cast<std::uint32_t>(channels * taps);
+  p.chunks = static_cast<std::uint32_t>(ceil_div(p.terms, sliced::kChunk));
+  if (p.vectors) p.vectors_of_tap = sliced::FastDivmod(static_cast<std::uint32_t>(channels / kVector));
+  set_rows(problem, &p);
+  set_planes(problem, sliced::kSlices[config.tile], &p);
   set_activation(problem, &p);
   return p;
 }
 
 // Fitted to 40 layers of one image on an H200: a block takes some 2 us to its first bytes and from its last product,
-// and then as long as its warps' chunks come from the L2; elements one by one wait for their addresses.
+// and then as long as its warps' chunks come from the L2; elements one by one wait for their addresses. Rows of one tap
+// have a fraction of the code before and after.
 void sliced_k_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   constexpr double kStart = 1.1e-6;
   constexpr double kBlock = 2.2e-6;
+  constexpr double kBlockOfRows = 0.4e-6;
   constexpr double kLatency = 0.75e-6;
   constexpr double kElementsLatency = 2.8e-6;  // of x; of the filter as much again
   constexpr double kBytesOfChunk = (sliced::kTilePixels + sliced::kTileFilters) * sliced::kChunk * 2.0;
@@ -136,14 +198,18 @@ void sliced_k_candidates(const Problem& problem, const Device& device, std::vect
     const double chunks = std::ceil(static_cast<double>(p.chunks) / sliced::kSlices[i]);
     const double at_once = sliced::at_once(p.vectors);
     Footprint f;
-    f.tiles = blocks_of(problem, sliced::kSlices[i]);
+    const int warps = p.rows ? static_cast<int>(sliced::warps_of_rows(p.slice_shift)) : sliced::kWarps;
+    f.tiles = blocks_of(problem, warps, sliced::kSlices[i]);
+    if (p.planes) f.tiles /= static_cast<double>(sliced::kPlanePixels) / sliced::kTilePixels;
+    if (p.rows && warps < sliced::kWarps) f.resident = 3;
+    if (!p.vectors) f.resident = 2;
     f.k_tiles = std::ceil(chunks / at_once);
-    f.flops = 2.0 * sliced::kWarps * sliced::kTilePixels * sliced::kTileFilters * sliced::kChunk * at_once;
+    f.flops = 2.0 * warps * sliced::kTilePixels * sliced::kTileFilters * sliced::kChunk * at_once;
     f.flops_rate = device.rates.mma_half_flops;
-    f.efficiency = p.vectors ? 0.4 : 0.1;
-    f.l2_bytes = sliced::kWarps * std::fmin(chunks, at_once) * kBytesOfChunk;
-    f.k_tile_latency = p.vectors ? kLatency : p.w_vectors ? kElementsLatency : 2 * kElementsLatency;
-    f.tile_seconds = kBlock;
+    f.efficiency = p.vectors || p.planes ? 0.4 : 0.1;
+    f.l2_bytes = warps * std::fmin(chunks, at_once) * kBytesOfChunk;
+    f.k_tile_latency = p.vectors || p.planes ? kLatency : p.w_vectors ? kElementsLatency : 2 * kElementsLatency;
+    f.tile_seconds = p.rows || p.planes ? kBlockOfRows : kBlock;
     f.start_seconds = kStart;
     f.dram_bytes = bytes_of_tensors(problem);
     candidates->push_back(
