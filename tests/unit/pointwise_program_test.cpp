@@ -379,8 +379,8 @@ void run_staged_steps(const kernels::StagedCode& code, Context& context) {
   float a[E] = {};
   float b[E] = {};
   std::uint32_t predicate = 0;
-  const auto apply = [&](int op, float number) {
-    const tile::ProgramStep<float> as = {static_cast<std::uint32_t>(op), {0, 0, number}};
+  const auto apply = [&](int op, float number, float first = 0) {
+    const tile::ProgramStep<float> as = {static_cast<std::uint32_t>(op), {first, 0, number}};
     float operand[E];  // which a step may change
     std::copy(b, b + E, operand);
     tile::apply_step(as, a, operand, &predicate);
@@ -513,10 +513,20 @@ void run_staged_steps(const kernels::StagedCode& code, Context& context) {
       case StagedOp::copy_operand:
         std::copy(a, a + E, b);
         break;
-      default: {
+      case StagedOp::any: {
         const tile::ProgramStep<float> as = {step->word, {step->p[0], step->p[1], number}};
         tile::apply_step(as, a, b, &predicate);
         forget();
+        break;
+      }
+      default: {
+        constexpr int kOps[] = {
+            static_cast<int>(Op::exp),        static_cast<int>(Op::tanh), static_cast<int>(Op::sigmoid),
+            static_cast<int>(Op::swish),      static_cast<int>(Op::gelu), static_cast<int>(Op::gelu_tanh),
+            static_cast<int>(Op::reciprocal), static_cast<int>(Op::sqrt), static_cast<int>(Op::rsqrt),
+            static_cast<int>(Op::div),        tile::kStepDivFrom};
+        const int op = static_cast<int>(staged_op(*step)) - static_cast<int>(StagedOp::exp);
+        apply(kOps[op], number, step->p[0]);
         break;
       }
     }
