@@ -210,8 +210,8 @@ std::vector<FilePart> conv_case_files() {
 }
 class ConvolutionCaseFile : public testing::TestWithParam<FilePart> {};
 TEST_P(ConvolutionCaseFile, RunsOnEveryEngine) { check_file(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(Folder, ConvolutionCaseFile, testing::ValuesIn(conv_case_files()), [](const auto& info) {
-  const FilePart& of = info.param;
+INSTANTIATE_TEST_SUITE_P(Folder, ConvolutionCaseFile, testing::ValuesIn(conv_case_files()), [](const auto& test) {
+  const FilePart& of = test.param;
   return of.parts == 1 ? of.file : of.file + "_" + std::to_string(of.part);
 });
 
