@@ -16,8 +16,8 @@
 
 namespace gpudnn::kernels::flash {
 
-// The block's tile, and the tiles [first, end) of the streaming tensors that meet it, in each of `group` heads, of
-// which there are `part` times as many before it.
+// The block's tile, and the tiles [first, end) of the streaming tensors that meet it, in each of `group` heads: of all
+// heads that share the block's head of k and v, those from number part * group on.
 struct GradientTile {
   int batch, head, row, first, end, group, part;
   Sequence sequence;

@@ -1,5 +1,7 @@
 // Random legal graphs of up to 12 operations of all kinds: every engine that takes one, against the interpreter, which
 // evaluates operation by operation in double.
+//
+// Longer than most files: what graphs are drawn, what their roundings may do and who is compared are one argument.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>

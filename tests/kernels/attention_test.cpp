@@ -360,7 +360,7 @@ TEST_P(AttentionCaseFile, RunsOnEveryEngine) {
 INSTANTIATE_TEST_SUITE_P(Folder, AttentionCaseFile,
                          testing::Values("edges", "options", "options_backward", "decode", "any_layout", "float8",
                                          "float8_backward"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 // Blocks that add up in a fixed order give the same bits whenever they come.
 TEST(Attention, MoreTilesThanMultiprocessors) {

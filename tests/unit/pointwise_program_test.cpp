@@ -1,4 +1,6 @@
 // Pointwise programs without a device: the text, the checks, the steps that kernels run, and the functions by hand.
+//
+// Longer than most files: one set of cases is judged as reference, as steps and as staged steps.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

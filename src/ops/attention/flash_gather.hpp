@@ -44,11 +44,11 @@ struct GatherShape {
 [[nodiscard]] std::size_t gather_backward_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] kernels::FlashGatherBackwardParams gather_backward_params(const LaunchSite& site, const Problem& problem,
                                                                         const Args& args);
-// dBias, where there is one, from lse and delta; bytes of its partial sums.
 // How a kernel of dBias with tiles of `side` rows and columns cuts it, where a multiprocessor has `blocks_each`.
 [[nodiscard]] kernels::FlashDbiasParams dbias_shape(const Problem& problem, const Device& device, std::int32_t side,
                                                     std::int32_t blocks_each);
 [[nodiscard]] std::size_t dbias_partial_bytes(const kernels::FlashDbiasParams& dbias);
+// dBias, where there is one, from lse and delta; bytes of its partial sums.
 [[nodiscard]] std::size_t gather_dbias_workspace(const Problem& problem, const Device& device);
 void launch_gather_dbias(const LaunchSite& site, const Problem& problem,
                          const kernels::FlashGatherBackwardParams& params, float* partial);

@@ -7,13 +7,18 @@
 namespace gpudnn::attention {
 namespace {
 
+// Of keys, in all heads.
+std::int64_t key_tiles(const Problem& problem) {
+  constexpr std::int64_t kRows = kernels::kFlashBackwardRows;
+  return problem.batch() * problem.heads_k() * ((problem.length_kv + kRows - 1) / kRows);
+}
+
 // Blocks that share the query heads of a head of k and v, so that dk and dv, with a tile of keys for each block, fill
 // the device: with the causal mask, whose tiles differ, some for each multiprocessor.
 std::int64_t parts_of_group(const Problem& problem, const Device& device) {
   constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
   const std::int64_t group = problem.heads_q() / problem.heads_k();
-  const std::int64_t tiles = problem.batch() * problem.heads_k() *
-                             ((problem.length_kv + kernels::kFlashBackwardRows - 1) / kernels::kFlashBackwardRows);
+  const std::int64_t tiles = key_tiles(problem);
   if (tiles >= std::int64_t{2} * device.multiprocessors || group * problem.length_q() < kWorthSharing) return 1;
   std::int64_t parts = 1;
   while (parts < group && (group % parts != 0 || tiles * parts < std::int64_t{3} * device.multiprocessors)) ++parts;
@@ -22,10 +27,7 @@ std::int64_t parts_of_group(const Problem& problem, const Device& device) {
 
 // Floats of one of their sums.
 std::int64_t partial_elements(const Problem& problem, std::int64_t parts) {
-  const std::int64_t tiles = (problem.length_kv + kernels::kFlashBackwardRows - 1) / kernels::kFlashBackwardRows;
-  return parts == 1
-             ? 0
-             : parts * problem.batch() * problem.heads_k() * tiles * kernels::kFlashBackwardRows * gather_dim(problem);
+  return parts == 1 ? 0 : parts * key_tiles(problem) * kernels::kFlashBackwardRows * gather_dim(problem);
 }
 
 std::size_t partial_offset(const Problem& problem, const Device& device) {
