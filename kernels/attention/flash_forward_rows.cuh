@@ -8,7 +8,6 @@
 #pragma once
 
 #include "kernels/attention/attention_simt_tile.cuh"
-#include "kernels/attention/flash_alibi.cuh"
 #include "kernels/attention/flash_dropout.cuh"
 #include "kernels/attention/flash_gather.hpp"
 #include "kernels/attention/flash_row_sums.cuh"
@@ -51,12 +50,17 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, in
   tile.first = tile.end = 0;
   if (tile.last_row < tile.first_row || end <= first) return tile;
   const int begin_tile = first / C::kColumns;
-  const std::int64_t tiles = (end + C::kColumns - 1) / C::kColumns - begin_tile;
+  const int tiles = (end + C::kColumns - 1) / C::kColumns - begin_tile;
   tile.first = begin_tile;
-  tile.end = begin_tile + static_cast<int>(tiles);
+  tile.end = begin_tile + tiles;
   if (p.splits == 1) return tile;
-  tile.first = begin_tile + static_cast<int>(tiles * tile.split / p.splits);
-  tile.end = begin_tile + static_cast<int>(tiles * (tile.split + 1) / p.splits);
+  // Fewer than 2^25 tiles of at least 32 columns, and 128 splits at most.
+  const auto splits = static_cast<unsigned>(p.splits);
+  const auto cut = [&](int split) {
+    return static_cast<int>(static_cast<unsigned>(tiles) * static_cast<unsigned>(split) / splits);
+  };
+  tile.first = begin_tile + cut(tile.split);
+  tile.end = begin_tile + cut(tile.split + 1);
   return tile;
 }
 
@@ -67,7 +71,7 @@ struct RowsOfSm80 {
   static constexpr int kBiasTileRows = 0;   // of a tile of bias in shared memory; 0: there is none
   static constexpr bool kModifies = true;   // p.modifies may be set
   static constexpr bool kAddsBias = false;  // of options, there is bias in shared memory alone
-  static constexpr bool kMultipliesAlibi = false;  // a step of the product adds ALiBi, but for `beside_scores`
+  static constexpr bool kDrops = true;      // there may be dropout
 };
 
 // The tile's description lies in shared memory, which the compiler does not read ahead of a barrier.
@@ -98,25 +102,19 @@ class ForwardRows {
     const int first = column_tile * kColumns;
     if constexpr (Ways::kModifies) modify(first, bias, s);
     if constexpr (Ways::kAddsBias) add_staged(bias, p.scale, s);
-    if constexpr (Ways::kMultipliesAlibi) add_large_slopes(s);
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float before = most_[half];
-      const float beside = beside_scores(half, first);
-      float most = Ways::kMultipliesAlibi ? -INFINITY : before;
+      float most = before;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      if constexpr (Ways::kMultipliesAlibi) most = fmaxf(before, most + beside);
       most_[half] = most;
-      const float base = most == -INFINITY ? 0.0F : (most - beside) * scale;
-      // Of a maximum that stays, 1 it is exactly where `base` is large. Sums are 0 where it is -infinity.
-      const float less =
-          Ways::kMultipliesAlibi ? (most == -INFINITY ? 0.0F : (before - most) * scale) : fmaf(before, scale, -base);
-      corrections[half] = ptx::ex2_approx_ftz(less);
+      const float base = most == -INFINITY ? 0.0F : most * scale;
+      corrections[half] = ptx::ex2_approx_ftz(fmaf(before, scale, -base));
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
@@ -133,7 +131,7 @@ class ForwardRows {
 
   // Probabilities of a column tile that are dropped become 0: of those in 16 bits, as scores' registers are free then.
   __device__ __forceinline__ void drop(int column_tile, std::uint32_t (&weights)[kColumns / 16][4]) const {
-    if (!p.problem.has_dropout) return;
+    if (!Ways::kDrops || !p.problem.has_dropout) return;
     const Row its = row_at(0);
     const DropoutKey key = dropout_key(p.problem.dropout);
     const auto batch_head = static_cast<std::uint32_t>(tile.batch * p.problem.heads_q + its.head);
@@ -155,15 +153,6 @@ class ForwardRows {
         weights[i][e] &= is_kept(block, index + 1, threshold) ? low | 0xffff0000U : low;
       }
     }
-  }
-
-  // The operand of this warpgroup's rows that the step of ALiBi multiplies.
-  __device__ __forceinline__ void write_alibi(unsigned char* to) const {
-    float slopes[2] = {row_at(0).slope, row_at(1).slope};
-    ptx::pin(slopes);  // else the choice below becomes an index into memory
-    if (lane_ % 4 > 1) return;
-    AlibiOperands<typename Ways::Bias>::write_row(to, row_in_tile_ % 64 + 8 * (lane_ % 4),
-                                                  lane_ % 4 == 0 ? slopes[0] : slopes[1]);
   }
 
   [[nodiscard]] __device__ __forceinline__ bool is_cut(int column_tile) const {
@@ -191,7 +180,7 @@ class ForwardRows {
     const std::int64_t first_row =
         (static_cast<std::int64_t>(tile.split) * p.batch_heads + tile.batch_head) * p.rows + tile.row + row_in_tile_;
     const int dim_v = p.problem.dim_v;
-    const float scale = p.problem.has_dropout ? static_cast<float>(p.problem.dropout.scale) : 1.0F;
+    const float scale = Ways::kDrops && p.problem.has_dropout ? static_cast<float>(p.problem.dropout.scale) : 1.0F;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (!row_at(half).exists) continue;
@@ -214,18 +203,7 @@ class ForwardRows {
   template <class T, int kDim, int kTileRows>
   __device__ __forceinline__ void write_staged(const float (&out)[kDim / 2], unsigned char* staging) {
     const AttentionParams& a = p.problem;
-    const float kept = a.has_dropout ? static_cast<float>(a.dropout.scale) : 1.0F;
-    float factors[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const Row its = row_at(half);
-      const bool inside = its.row < tile.sequence.length_q;
-      if (!inside) sums_[half] = {-INFINITY, 0.0F};
-      float factor;
-      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
-      factors[half] = inside ? factor * kept : 0.0F;
-      if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
-    }
+    const float factors[2] = {finish_row(0), finish_row(1)};
     const int first_row = row_in_tile_ - lane_ / 4;
     if (staging != nullptr) {
       const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(staging));
@@ -267,24 +245,38 @@ class ForwardRows {
     }
   }
 
+  // The rows' statistics, and o in pairs of columns: little code, for few rows. o is not ragged.
+  template <class T, int kDim>
+  __device__ __forceinline__ void write_pairs(const float (&out)[kDim / 2]) {
+    const AttentionParams& a = p.problem;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const Row its = row_at(half);
+      const float factor = finish_row(half);
+      auto* const to =
+          reinterpret_cast<std::uint32_t*>(static_cast<std::uint16_t*>(a.o.data) + tile.batch * a.o.strides[0] +
+                                           its.head * a.o.strides[1] + its.row * a.o.strides[2] + column());
+      const int dim = its.exists ? a.dim_v : 0;
+#pragma unroll
+      for (int i = 0; i < kDim / 8; ++i) {
+        const float* const pair = out + 4 * i + 2 * half;
+        if (8 * i < dim) to[4 * i] = factor == 0.0F ? 0U : pack_halves<T>(pair[0] * factor, pair[1] * factor);
+      }
+    }
+  }
+
   // The rows' statistics, and o: four lanes exchange, so that each stores 8 columns at once.
   template <class T, int kDim, bool kAnyLayout = false>
   __device__ __forceinline__ void write(const float (&out)[kDim / 2]) {
     const AttentionParams& a = p.problem;
-    const float kept = a.has_dropout ? static_cast<float>(a.dropout.scale) : 1.0F;
     const std::int64_t start = ragged_start(a.o, tile.batch);
     const bool aligned = start % 8 == 0 && !(kAnyLayout && p.elementwise.o);
     const std::int64_t step = kAnyLayout ? a.o.strides[3] : 1;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const Row its = row_at(half);
-      const bool inside = its.row < tile.sequence.length_q;
-      if (!inside) sums_[half] = {-INFINITY, 0.0F};
-      float factor;
-      const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
-      factor = inside ? factor * kept : 0.0F;
-      if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
-      const bool is_written = its.exists && (inside || a.o.offset_bits == 0);
+      const float factor = finish_row(half);
+      const bool is_written = its.exists && (its.row < tile.sequence.length_q || a.o.offset_bits == 0);
       std::uint16_t* const to =
           static_cast<std::uint16_t*>(a.o.data) + start + its.head * a.o.strides[1] + its.row * a.o.strides[2];
 #pragma unroll
@@ -318,13 +310,25 @@ class ForwardRows {
     its.head = tile.head * static_cast<int>(p.packed.divisor) + static_cast<int>(member);
     its.exists = packed_row < p.rows;
     its.slope = p.problem.alibi_slopes != nullptr ? p.problem.alibi_slopes[its.head] : 0.0F;
-    if constexpr (Ways::kMultipliesAlibi) its.slope *= p.slope_scale;
     return its;
   }
   [[nodiscard]] __device__ __forceinline__ Row row_at(int half) const {
     Row its = work_out(half);
     if constexpr (kKeeps) its.row = kept_[half].row, its.slope = kept_[half].slope;
     return its;
+  }
+
+  // Writes a row's statistics; what its sums of v are multiplied by, 0 beyond the sequence.
+  __device__ __forceinline__ float finish_row(int half) {
+    const AttentionParams& a = p.problem;
+    const Row its = row_at(half);
+    const bool inside = its.row < tile.sequence.length_q;
+    if (!inside) sums_[half] = {-INFINITY, 0.0F};
+    float factor;
+    const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
+    if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
+    if (!inside) return 0.0F;
+    return Ways::kDrops && a.has_dropout ? factor * static_cast<float>(a.dropout.scale) : factor;
   }
 
   [[nodiscard]] __device__ __forceinline__ int column() const { return lane_ % 4 * 2; }
@@ -353,32 +357,9 @@ class ForwardRows {
     }
   }
 
-  // ALiBi of the tile's middle, which all scores of the row have beside what products add for the other columns.
-  [[nodiscard]] __device__ __forceinline__ float beside_scores(int half, int first) const {
-    if constexpr (!Ways::kMultipliesAlibi) return 0.0F;
-    const Row its = row_at(half);
-    return its.slope * static_cast<float>(first + kColumns / 2 - its.row);
-  }
-  // What the products of slopes that the type does not hold left out.
-  __device__ __forceinline__ void add_large_slopes(float (&s)[kColumns / 2]) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float slope = row_at(half).slope;
-      if (AlibiOperands<typename Ways::Bias>::holds(slope)) continue;
-#pragma unroll
-      for (int i = 0; i < kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = fmaf(slope, static_cast<float>(8 * i + e - kColumns / 2 + column()), score);
-        }
-      }
-    }
-  }
-
   // Rows 8 apart share c - r of the upper one, where their slope is one: the row's own is made good in the maximum.
   [[nodiscard]] __device__ __forceinline__ bool shares_distance() const {
-    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1 && !Ways::kMultipliesAlibi;
+    return p.problem.alibi_slopes != nullptr && p.packed.divisor == 1;
   }
 
   // cap tanh(s scale / cap), as 1 - 2 / (1 + e^2x): its error is a few units of 2^-24 of the cap.
@@ -397,8 +378,7 @@ class ForwardRows {
   __device__ __forceinline__ void add_staged(const unsigned char* bias, float scale, float (&s)[kColumns / 2]) const {
     using B = typename Ways::Bias;
     const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(bias));
-    const bool all_rows_have_one = Ways::kAddsBias && p.bias_box == 1;
-    const int row = all_rows_have_one ? 0 : (row_in_tile_ - lane_ / 4) % Ways::kBiasTileRows + lane_ % 16;
+    const int row = p.bias_box == 1 ? 0 : (row_in_tile_ - lane_ / 4) % Ways::kBiasTileRows + lane_ % 16;
 #pragma unroll
     for (int i = 0; i < kColumns / 8; i += 2) {
       std::uint32_t words[4];

@@ -29,6 +29,9 @@
 // by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
 // there by TMA.
 //
+// With bias of keys, a thread has its two rows' numbers in registers. With dropout (`kept`), it draws the bits of a
+// tile while S is multiplied; P is whole in dS, without what is dropped in dv.
+//
 // In 8-bit floats (`turned`) tiles of q, k and dO come twice, as they are and turned (rows of 64 queries or 128 keys),
 // as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
 // rounded after their scales.
@@ -40,6 +43,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/attention/attention_simt_tile.cuh"
+#include "kernels/attention/flash_dropout_of_keys.cuh"
 #include "kernels/attention/flash_fused_backward_sm90_load.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -84,6 +89,10 @@ class FusedConsumer {
     if (place.lane == 0) atomicMax(reinterpret_cast<unsigned int*>(p.amax_ds), bits);
   }
 
+  // The tile's k and v.
+  __device__ __forceinline__ unsigned char* k() { return shared.k[C::kHeldStages == 1 ? 0 : held.stage]; }
+  __device__ __forceinline__ unsigned char* v() { return shared.v[C::kHeldStages == 1 ? 0 : held.stage]; }
+
   __device__ __forceinline__ int consumer() const { return static_cast<int>(threadIdx.x) - kWarpgroup; }
 
   __device__ __forceinline__ void run_tile() {
@@ -91,10 +100,10 @@ class FusedConsumer {
     for (int i = 0; i < C::kDim / 2; ++i) dk[i] = dv[i] = 0.0F;
     int left = p.group * (tile->queries.end - tile->queries.first);
     if (left > 0) {
-      tile::wait(&shared.held_full, held_parity);
-      held_parity ^= 1;
+      tile::wait(&shared.held_full[held.stage], held.parity);
       clear_keys();
     }
+    if constexpr (C::kKeeps) load_key_bias();
     // What was staged has been read.
     if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
     ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
@@ -106,11 +115,9 @@ class FusedConsumer {
 #pragma unroll 1
       for (int i = 0; i < left; ++i) {
         step(j, member, i);
-        if (j > tile->queries.first) {
+        if (++member == p.group) {
+          member = 0;
           --j;
-        } else {
-          j = tile->queries.end - 1;
-          ++member;
         }
       }
       ptx::wgmma_wait_group<0>();
@@ -129,7 +136,8 @@ class FusedConsumer {
         ptx::pin(dq);
         store_dq(dq, stage);
       }
-      if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty);
+      if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty[held.stage]);
+      held.next();
       // Both warpgroups have read dS, and dBias has left.
       if (C::kHasBias && consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
       ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
@@ -175,10 +183,10 @@ class FusedConsumer {
     // Beyond a tensor's rows are zeros, beyond a ragged sequence another one's.
     if (rows < C::kRows && (p.is_ragged || tile->sequence.length_kv != p.mask.length_kv)) {
       if constexpr (C::kTurns) {
-        clear_bytes<C::kRows>(shared.k, shared.v, rows);
+        clear_bytes<C::kRows>(k(), v(), rows);
         cleared();
       } else {
-        clear<C::kRows>(shared.k, shared.v, rows);
+        clear<C::kRows>(k(), v(), rows);
       }
     }
   }
@@ -200,16 +208,8 @@ class FusedConsumer {
   // d = a b^T, a of this warpgroup's keys.
   __device__ __forceinline__ void issue_product(float (&d)[C::kStream / 2], const unsigned char* a,
                                                 const unsigned char* b) {
-    const std::uint64_t a_base = tile::operand_descriptor<128>(a + opaque(place.warpgroup) * 64 * kPanelBytes, 0);
-    const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
-    ptx::pin(d);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < C::kDim / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kStream>(d, k_major_step<C::kRows>(a_base, k), k_major_step<C::kStream>(b_base, k),
-                                      k == 0 ? 0 : 1);
-    }
-    ptx::wgmma_commit_group();
+    flash_sm90::issue_product<T, C::kDim / 16, C::kRows, C::kStream>(d, a + opaque(place.warpgroup) * 64 * kPanelBytes,
+                                                                     b);
   }
   // The same of operands in bytes.
   template <class B>
@@ -240,14 +240,7 @@ class FusedConsumer {
       }
       ptx::wgmma_commit_group();
     } else {
-      const std::uint64_t b_base = tile::operand_descriptor<128>(b, C::kStream * kPanelBytes);
-      ptx::pin(out);
-      ptx::wgmma_fence();
-#pragma unroll
-      for (int k = 0; k < C::kStream / 16; ++k) {
-        ptx::wgmma_rs<T, T, C::kDim, ptx::Major::mn>(out, weights[k], mn_major_step(b_base, k), 1);
-      }
-      ptx::wgmma_commit_group();
+      flash_sm90::issue_sum<T, C::kStream / 16, C::kDim>(out, weights, b);
     }
   }
   // This warpgroup's part of dq^T = k^T dS.
@@ -255,7 +248,7 @@ class FusedConsumer {
     const int warpgroup = opaque(place.warpgroup);
     if constexpr (C::kTurns) {
       const std::uint64_t turned =
-          tile::operand_descriptor<128>(shared.k + C::kHeldBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
+          tile::operand_descriptor<128>(k() + C::kHeldBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
       const std::uint64_t of_ds = tile::operand_descriptor<128>(ds, 0);
       ptx::pin(d);
       ptx::wgmma_fence();
@@ -266,7 +259,7 @@ class FusedConsumer {
       }
       ptx::wgmma_commit_group();
     } else {
-      const unsigned char* const a = shared.k + (C::kDividesRows ? warpgroup * C::kRows * kPanelBytes : 0);
+      const unsigned char* const a = k() + (C::kDividesRows ? warpgroup * C::kRows * kPanelBytes : 0);
       const unsigned char* const b = ds + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns * kPanelBytes);
       const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
       const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
@@ -323,6 +316,39 @@ class FusedConsumer {
     if (place.lane == 0) ptx::mbarrier_arrive(&shared.bias_empty[place.warpgroup]);
   }
 
+  // Of this thread's two keys.
+  __device__ __forceinline__ void load_key_bias() {
+    const AttentionBias& bias = p.key_bias;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int key = tile->row + place.row() + 8 * half;
+      key_bias[half] = 0.0F;
+      if (bias.data == nullptr || key >= tile->sequence.length_kv) continue;
+      const std::int64_t at = bias_offset(bias, tile->batch, tile->head, 0, key);
+      key_bias[half] = kLog2E * attention_simt::load_element<float>(bias.type, bias.data, at);
+    }
+  }
+  __device__ __forceinline__ void draw(int j, int member) {
+    if (!p.drops) {
+      for (std::uint32_t& bits : kept) bits = ~0U;
+      return;
+    }
+    const int head = (tile->batch * p.heads + tile->head) * p.group + member;
+    draw_of_keys<C::kStream / 16>(tile->key, p.dropout.threshold, static_cast<std::uint32_t>(head),
+                                  static_cast<std::uint32_t>(j * C::kStream),
+                                  static_cast<std::uint32_t>(tile->row + place.row()), kept);
+  }
+  // What dropout drops of the operand P becomes 0.
+  __device__ __forceinline__ void drop() {
+#pragma unroll
+    for (int i = 0; i < C::kStream / 16; ++i) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        weights[i][w] &= ptx::prmt(kept[i / 4] << (15 - 4 * (i % 4) - w), 0, 0xbb99);
+      }
+    }
+  }
+
   // s -> P.
   __device__ __forceinline__ void plain_probabilities(int stage, float (&s)[C::kStream / 2]) {
     const float scale_log2 = C::kIsScaled ? tile->scale_log2 : p.scale_log2;
@@ -331,7 +357,9 @@ class FusedConsumer {
       const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][8 * i + place.column()]);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2, e % 2 == 0 ? -lse.x : -lse.y));
+        float base = e % 2 == 0 ? -lse.x : -lse.y;
+        if constexpr (C::kKeeps) base += key_bias[e / 2];
+        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2, base));
       }
     }
   }
@@ -368,7 +396,14 @@ class FusedConsumer {
         float ds[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          ds[e] = s[at + e] * (dp[at + e] - (e % 2 == 0 ? delta.x : delta.y));
+          const float sum = e % 2 == 0 ? delta.x : delta.y;
+          if constexpr (C::kKeeps) {
+            // Element 8 i + 2 w + e of draw_of_keys.
+            const bool keeps = (kept[i / 4] >> (4 * (i % 4) + 2 * half + e / 2 + 16 * (e % 2)) & 1U) != 0;
+            ds[e] = s[at + e] * fmaf(keeps ? dp[at + e] : 0.0F, p.keep_scale, -sum);
+          } else {
+            ds[e] = s[at + e] * (dp[at + e] - sum);
+          }
           if constexpr (C::kIsScaled) amax_ds = fmaxf(amax_ds, fabsf(ds[e]));
         }
         ds_weights[i][2 * half] = pack_halves<T>(ds[0], ds[1]);
@@ -475,13 +510,14 @@ class FusedConsumer {
     const int stage = turn.stage;
     enter(j);
     if constexpr (C::kTurns) {
-      issue_byte_product<typename C::Byte>(s, shared.k, shared.q[q_turn.stage]);
+      issue_byte_product<typename C::Byte>(s, k(), shared.q[q_turn.stage]);
     } else {
-      issue_product(s, shared.k, shared.q[q_turn.stage]);
+      issue_product(s, k(), shared.q[q_turn.stage]);
     }
     const bool has_dq = i >= 2 - place.warpgroup;
     if (has_dq) meet(2 - place.warpgroup);
     issue_dq(dq, shared.ds[stage ^ place.warpgroup]);
+    if constexpr (C::kKeeps) draw(j, member);
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     ptx::pin(ds_weights);
@@ -498,6 +534,7 @@ class FusedConsumer {
       probability_bytes(s);
     } else {
       to_operand<T, C::kStream>(s, weights);
+      if constexpr (C::kKeeps) drop();
     }
     if (i == 0 && place.warpgroup == 0) ptx::barrier_arrive(kFusedStarts, C::kConsumers * kWarpgroup);
     tile::wait(&shared.d_o_full[stage], turn.parity);
@@ -506,9 +543,9 @@ class FusedConsumer {
     ptx::pin(dq);
     if (has_dq) store_dq(dq, stage ^ place.warpgroup);
     if constexpr (C::kTurns) {
-      issue_byte_product<typename C::GradientByte>(dp, shared.v, shared.d_o[stage]);
+      issue_byte_product<typename C::GradientByte>(dp, v(), shared.d_o[stage]);
     } else {
-      issue_product(dp, shared.v, shared.d_o[stage]);
+      issue_product(dp, v(), shared.d_o[stage]);
     }
     ptx::wgmma_wait_group<0>();
     ptx::pin(dp);
@@ -584,7 +621,8 @@ class FusedConsumer {
   }
 
   __device__ __forceinline__ void write() {
-    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], 1.0F, dv);
+    const float factor = C::kKeeps ? p.keep_scale : 1.0F;
+    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], factor, dv);
     // The last tile of dq has left.
     tile::wait(&shared.dq_empty, dq_parity ^ 1);
     if (p.writes_dk) {
@@ -599,9 +637,12 @@ class FusedConsumer {
   tile::PipelineState<C::kStages> turn;
   tile::PipelineState<C::kQStages> q_turn;
   std::uint32_t dq_parity = 0;
-  std::uint32_t held_parity = 0;
+  tile::PipelineState<C::kHeldStages> held;
   [[maybe_unused]] std::uint32_t bias_parity = 0;
   [[maybe_unused]] float amax_ds = 0.0F;
+  [[maybe_unused]] float key_bias[2];
+  // As draw_of_keys says.
+  [[maybe_unused]] std::uint32_t kept[(C::kStream / 16 + 3) / 4] = {};
   float dk[C::kDim / 2];
   float dv[C::kDim / 2];
   std::uint32_t weights[C::kStream / C::kStepRows][4] = {};
@@ -616,8 +657,10 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   auto& shared = *reinterpret_cast<FusedShared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
     constexpr int kConsumerWarps = 4 * C::kConsumers;
-    ptx::mbarrier_init(&shared.held_full, 1);
-    ptx::mbarrier_init(&shared.held_empty, kConsumerWarps);
+    for (int i = 0; i < C::kHeldStages; ++i) {
+      ptx::mbarrier_init(&shared.held_full[i], 1);
+      ptx::mbarrier_init(&shared.held_empty[i], kConsumerWarps);
+    }
     for (int i = 0; i < C::kQStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
       ptx::mbarrier_init(&shared.q_empty[i], kConsumerWarps);

@@ -37,6 +37,12 @@ struct FlashFusedBackwardParams {
   bool has_bias = false;
   bool bias_has_heads = false;  // else one for all
   bool bias_has_batches = false;
+  // Or a number for each key, and dropout.
+  bool has_options_of_keys = false;
+  AttentionBias key_bias;  // of heads of k
+  bool drops = false;      // with a threshold that is not 0
+  AttentionDropout dropout;
+  float keep_scale = 1;       // of what dropout keeps
   bool writes_dbias = false;  // of all batches, heads, queries and keys; tiles that nothing sees are left as they are
   tile::TensorMap bias, dbias;
   // Of 8-bit floats in copies of 16 bits, which take bf16 and no bias: factors of the scores and of dP, and the
@@ -53,10 +59,10 @@ struct FlashFusedBackwardParams {
   const float* dp_factors[2] = {};
   float* amax_ds = nullptr;
   FlashMask mask;
-  const float* lse = nullptr;  // as FlashBackwardParams has them
+  const float* lse = nullptr;  // as FlashDeltaParams has them
   const float* delta = nullptr;
   std::int64_t pitch = 0;
-  float* dq = nullptr;               // {batch, query heads, query tiles} of tiles, each in the order of fragments
+  float* dq = nullptr;  // {batch, query heads, query tiles} of tiles, each in the order of fragments; null: no dq
   std::uint32_t* added = nullptr;    // {batch, query heads, query tiles}: the key tile that added last, plus 1; from 0
   std::uint32_t* tickets = nullptr;  // key tiles that blocks have taken; from 0
   std::int32_t heads = 0;            // of k and v

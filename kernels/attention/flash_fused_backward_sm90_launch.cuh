@@ -15,6 +15,7 @@ void launch_fused_config(const FlashFusedBackwardParams& params, const FlashFuse
   cuda::allow_shared_memory<&flash_fused_backward_sm90<C>>(kBytes);
   const auto blocks = static_cast<unsigned>(params.blocks);
   cuda::launch_kernel(flash_fused_backward_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
+  if (dq.tiles == nullptr) return;
   const auto tiles = static_cast<unsigned>(dq.query_tiles * dq.batch_heads);
   cuda::launch_kernel(flash_fused_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
 }
@@ -28,6 +29,7 @@ void launch_fused_kind(const FlashFusedBackwardParams& params, const FlashFusedD
 template <class T>
 void launch_fused_type(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
                        CUstream_st* stream) {
+  if (params.has_options_of_keys) return launch_fused_kind<T, FusedKind::kept>(params, dq, dim, stream);
   if (params.has_bias) return launch_fused_kind<T, FusedKind::biased>(params, dq, dim, stream);
   launch_fused_kind<T, FusedKind::plain>(params, dq, dim, stream);
 }

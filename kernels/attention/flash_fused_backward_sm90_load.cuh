@@ -12,14 +12,15 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// scaled: copies of 8-bit floats in 16 bits; turned: all products are of 8-bit floats, P and dS among them;
-// wide_turned: the same with dO and dS in e5m2.
-enum class FusedKind { plain, biased, scaled, turned, wide_turned };
+// biased: of each score; kept: bias of keys and dropout; scaled: copies of 8-bit floats in 16 bits; turned: all
+// products are of 8-bit floats, P and dS among them; wide_turned: the same with dO and dS in e5m2.
+enum class FusedKind { plain, biased, kept, scaled, turned, wide_turned };
 template <class T, int kDim_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDim = kDim_;
   static constexpr bool kHasBias = kKind == FusedKind::biased;
+  static constexpr bool kKeeps = kKind == FusedKind::kept;
   static constexpr bool kTurns = kKind == FusedKind::turned || kKind == FusedKind::wide_turned;
   // Of 8-bit floats: what q, k, v and P are, and dO and dS.
   using Byte = tile::Float8E4M3;
@@ -32,6 +33,8 @@ struct FusedConfig {
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr int kStages = 2;   // of dO and dS
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
+  // Where there is room, k and v of the next tile come beside this one.
+  static constexpr int kHeldStages = kDim == 64 && !kHasBias ? 2 : 1;
   static constexpr int kHeldBytes = kRows * kDim * 2;
   static constexpr int kStreamBytes = kStream * kDim * 2;
   static constexpr int kPartBytes = kStream * kPanelBytes;  // of a warpgroup's part of bias and dS
@@ -59,12 +62,13 @@ struct FusedTile {
   bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
   float scale_log2;
   float p_factor, ds_factor;  // of what is rounded to 8 bits
+  DropoutKey key;
 };
 
 template <class C>
 struct FusedShared {
-  alignas(1024) unsigned char k[C::kHeldBytes];
-  alignas(1024) unsigned char v[C::kHeldBytes];
+  alignas(1024) unsigned char k[C::kHeldStages][C::kHeldBytes];
+  alignas(1024) unsigned char v[C::kHeldStages][C::kHeldBytes];
   alignas(1024) unsigned char q[C::kQStages][C::kStreamBytes];
   alignas(1024) unsigned char d_o[C::kStages][C::kStreamBytes];
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
@@ -73,7 +77,7 @@ struct FusedShared {
   alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
-  std::uint64_t held_full, held_empty;
+  std::uint64_t held_full[C::kHeldStages], held_empty[C::kHeldStages];
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
   std::uint64_t dq_full[2], dq_empty;
@@ -120,6 +124,9 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
     tile.p_factor = p.scale_p == nullptr ? 1.0F : *p.scale_p;
     tile.ds_factor = p.scale * fused_factor(p.dp_factors) * (p.scale_ds == nullptr ? 1.0F : *p.scale_ds);
   }
+  if constexpr (C::kKeeps) {
+    if (p.drops) tile.key = dropout_key(p.dropout);
+  }
   const auto rows_of = [&](const AttentionTensor& tensor) {
     if (tensor.offset_bits == 0) return MapRows{tile.batch, 0};
     const std::int64_t start = ragged_start(tensor, tile.batch);
@@ -157,7 +164,7 @@ __device__ __forceinline__ void copy_elements(const AttentionTensor& tensor, con
 
 // k, v, q and lse.
 template <class C>
-__device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
+__device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, const FusedTile& tile, int held,
                                              tile::PipelineState<C::kQStages>& turn, FusedShared<C>& shared) {
   const tile::TensorMap* const q_map = p.is_ragged ? &p.bounded->q : &p.q;
   const tile::TensorMap* const k_map = p.is_ragged ? &p.bounded->k : &p.k;
@@ -165,29 +172,29 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
   const int length_kv = tile.sequence.length_kv;
   if constexpr (C::kTurns) {
     constexpr int kHalf = C::kHeldBytes / 2;
-    ptx::mbarrier_arrive_expect_tx(&shared.held_full, 3 * kHalf);
-    ptx::tma_tile_5d(shared.k, &p.k_bytes, &shared.held_full, 0, tile.row, tile.head, tile.batch, 0);
-    ptx::tma_tile_5d(shared.v, v_map, &shared.held_full, 0, tile.row, tile.head, tile.batch, 0);
-    ptx::tma_tile_5d(shared.k + kHalf, &p.k, &shared.held_full, tile.row, 0, tile.head, tile.batch, 0);
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full[held], 3 * kHalf);
+    ptx::tma_tile_5d(shared.k[held], &p.k_bytes, &shared.held_full[held], 0, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.v[held], v_map, &shared.held_full[held], 0, tile.row, tile.head, tile.batch, 0);
+    ptx::tma_tile_5d(shared.k[held] + kHalf, &p.k, &shared.held_full[held], tile.row, 0, tile.head, tile.batch, 0);
   } else if (tile.by_elements) {
-    copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k);
-    copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v);
-    ptx::mbarrier_arrive(&shared.held_full);
+    copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k[held]);
+    copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v[held]);
+    ptx::mbarrier_arrive(&shared.held_full[held]);
   } else {
-    ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kHeldBytes);
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full[held], 2 * C::kHeldBytes);
 #pragma unroll
     for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
       const int offset = panel * C::kRows * kPanelBytes;
       const int column = panel * kPanelColumns;
-      ptx::tma_tile_5d(shared.k + offset, k_map, &shared.held_full, column, tile.k.first + tile.row, tile.head,
-                       tile.k.batch, 0);
-      ptx::tma_tile_5d(shared.v + offset, v_map, &shared.held_full, column, tile.v.first + tile.row, tile.head,
-                       tile.v.batch, 0);
+      ptx::tma_tile_5d(shared.k[held] + offset, k_map, &shared.held_full[held], column, tile.k.first + tile.row,
+                       tile.head, tile.k.batch, 0);
+      ptx::tma_tile_5d(shared.v[held] + offset, v_map, &shared.held_full[held], column, tile.v.first + tile.row,
+                       tile.head, tile.v.batch, 0);
     }
   }
-  for (int member = 0; member < p.group; ++member) {
-    const int head = tile.head * p.group + member;
-    for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+  for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+    for (int member = 0; member < p.group; ++member) {
+      const int head = tile.head * p.group + member;
       const int stage = turn.stage;
       const int row = j * C::kStream;
       const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
@@ -240,9 +247,9 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
     tile::wait(&shared.tile_full[slot.stage], slot.parity);
     const FusedTile& tile = shared.tile[slot.stage];
     if (tile.index < 0) return;
-    for (int member = 0; member < p.group; ++member) {
-      const int head = tile.head * p.group + member;
-      for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+    for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+      for (int member = 0; member < p.group; ++member) {
+        const int head = tile.head * p.group + member;
         const int stage = turn.stage;
         const int row = j * C::kStream;
         tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
@@ -281,7 +288,7 @@ template <class C>
 __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p, FusedShared<C>& shared) {
   tile::PipelineState<C::kQStages> turn;
   tile::PipelineState<2> slot;
-  std::uint32_t held_parity = 0;
+  tile::PipelineState<C::kHeldStages> held;
   const int tiles = p.key_tiles * p.batch_heads;
   if (p.is_ragged) {
     ptx::fence_tensormap_acquire(&p.bounded->q);
@@ -300,9 +307,9 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
     ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
     if (ticket >= tiles) return;
     if (tile.queries.end > tile.queries.first) {
-      tile::wait(&shared.held_empty, held_parity ^ 1);
-      held_parity ^= 1;
-      produce_tile<C>(p, tile, turn, shared);
+      tile::wait(&shared.held_empty[held.stage], held.parity ^ 1);
+      produce_tile<C>(p, tile, held.stage, turn, shared);
+      held.next();
     }
     slot.next();
   }
@@ -316,10 +323,16 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
   // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
   int met = 0;
   if (tile.index > 0) met = query_tiles<C>(p.mask, tile.sequence, tile.row - C::kRows).end;
-  int base = (tile.batch * p.heads + tile.head) * p.group * p.query_tiles;
-  for (int member = 0; member < p.group; ++member) {
-    for (int j = tile.queries.end - 1; j >= tile.queries.first; --j, ++turn) {
+  const int first = (tile.batch * p.heads + tile.head) * p.group * p.query_tiles;
+  const int end = first + p.group * p.query_tiles;
+  for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+    for (int base = first; base < end; base += p.query_tiles, ++turn) {
       if (static_cast<int>(turn & 1) != which) continue;
+      if (p.dq == nullptr) {
+        tile::wait(&shared.dq_full[which], turn >> 1 & 1);
+        ptx::mbarrier_arrive(&shared.dq_empty);
+        continue;
+      }
       std::uint32_t* const added = p.added + base + j;
       if (j < met) {
         while (ptx::ld_acquire_gpu(added) != static_cast<std::uint32_t>(tile.index)) {
@@ -341,7 +354,6 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
       ptx::fence_proxy_async_all();
       ptx::st_release_gpu(added, static_cast<std::uint32_t>(tile.index) + 1);
     }
-    base += p.query_tiles;
   }
 }
 

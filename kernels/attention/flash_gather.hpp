@@ -18,9 +18,9 @@ struct FlashElementwise {
   bool q = false, k = false, v = false, o = false, d_o = false, dq = false, dk = false, dv = false;
 };
 
-// Tiles of 128 x 128 have instances for few options: `plain` for none that modifies scores, `alibi` for ALiBi at usual
-// positive scales, `biased` for bias by TMA without dropout.
-enum class FlashGatherKind { general, plain, alibi, biased };
+// Tiles of 128 x 128 have instances for few options: `plain` for none that modifies scores, `biased` for bias by TMA
+// without dropout.
+enum class FlashGatherKind { general, plain, biased };
 
 // `packed` heads of q that share a head of k and v lie side by side in a tile: row r of a head of the grid is row
 // r / packed of q, head r % packed of the group. The grid's heads are those of q over `packed`.
@@ -48,12 +48,11 @@ struct FlashGatherParams {
   float cap = 0;                 // soft cap; 0: none
   float scale_by_cap = 0;        // scale / soft cap
   bool bias_in_eights = false;   // 8 columns of bias are one aligned load of 16-bit elements
-  float slope_scale = 1;         // of kind alibi: 1 / scale, as its scores stay sums of products
   FlashElementwise elementwise;
   FlashGatherKind kind = FlashGatherKind::general;  // flash_gather_sm90 alone
   // flash_gather_sm90 alone: more tiles than blocks go round, or are handed out by a counter that starts at 0.
   std::int32_t* next_tile = nullptr;
-  // Rows of bias's boxes; 0: TMA cannot take them. Of kind biased 64, or 1 where all rows have one.
+  // Rows of bias's boxes: a tile's (of kind biased 64), or 1 where all rows have one; 0: TMA cannot take them.
   std::int32_t bias_box = 0;
   tile::TensorMap bias_map;
   float* partial_o = nullptr;     // {splits, batch heads, rows, dim_v}
@@ -64,10 +63,15 @@ struct FlashGatherParams {
 constexpr std::int32_t kFlashGatherDims[] = {64, 128, 256};
 constexpr std::int32_t flash_gather_columns(int dim) { return dim == 256 ? 64 : 128; }
 constexpr std::int32_t kFlashGatherMaxSplits = 128;
+// The same of flash_decode_sm90, and its blocks of a multiprocessor.
+constexpr std::int32_t flash_decode_columns(int dim) { return 8192 / dim; }
+constexpr std::int32_t flash_decode_blocks(int dim) { return dim == 256 ? 1 : 2; }
 
 // dim is one of kFlashGatherDims, consumers 1 or 2: 64 rows each.
 void launch_flash_gather_sm90(const FlashGatherParams& params, tile::ElementType type, int dim, int consumers,
                               int multiprocessors, CUstream_st* stream);
+// Tiles of 64 rows without options, of k and v that TMA takes in boxes of at most flash_decode_columns rows.
+void launch_flash_decode_sm90(const FlashGatherParams& params, tile::ElementType type, int dim, CUstream_st* stream);
 // Of splits, behind the launch of the kernel that made them, which calls it.
 void launch_flash_combine(const FlashGatherParams& params, CUstream_st* stream);
 

@@ -10,6 +10,8 @@
 
 namespace gpudnn::kernels {
 
+constexpr std::int32_t kFlashBackwardRows = 128;  // of the tiles that a block holds
+
 struct FlashGatherBackwardParams {
   AttentionParams problem;
   FlashMask mask;

@@ -149,29 +149,7 @@ class GatherBackwardConsumer {
   // d = a b^T, a of this warpgroup's rows.
   __device__ __forceinline__ void issue_product(float (&d)[C::kStream / 2], const unsigned char* a,
                                                 const unsigned char* b) {
-    const std::uint64_t a_base = tile::operand_descriptor<128>(a + place.warpgroup * 64 * kPanelBytes, 0);
-    const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
-    ptx::pin(d);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < C::kDim / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kStream>(d, k_major_step<C::kRows>(a_base, k), k_major_step<C::kStream>(b_base, k),
-                                      k == 0 ? 0 : 1);
-    }
-    ptx::wgmma_commit_group();
-  }
-  // out += weights b.
-  __device__ __forceinline__ void issue_sum(float (&out)[C::kDim / 2],
-                                            const std::uint32_t (&weights)[C::kStream / 16][4],
-                                            const unsigned char* b) {
-    const std::uint64_t b_base = tile::operand_descriptor<128>(b, C::kStream * kPanelBytes);
-    ptx::pin(out);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < C::kStream / 16; ++k) {
-      ptx::wgmma_rs<T, T, C::kDim, ptx::Major::mn>(out, weights[k], mn_major_step(b_base, k), 1);
-    }
-    ptx::wgmma_commit_group();
+    flash_sm90::issue_product<T, C::kDim / 16, C::kRows, C::kStream>(d, a + place.warpgroup * 64 * kPanelBytes, b);
   }
 
   __device__ __forceinline__ void step(int j) {
@@ -198,7 +176,7 @@ class GatherBackwardConsumer {
       } else {
         to_operand<T, C::kStream>(s, weights2);
       }
-      issue_sum(second, weights2, shared.b2[stage]);
+      issue_sum<T, C::kStream / 16, C::kDim>(second, weights2, shared.b2[stage]);
       if constexpr (C::kMakesFirst) ptx::wgmma_wait_group<1>();
     } else {
       ptx::wgmma_wait_group<0>();
@@ -209,7 +187,7 @@ class GatherBackwardConsumer {
       rows.score_gradients(s, shared.delta[stage], dp);
       rows.multiply_slopes(dp);
       to_operand<T, C::kStream>(dp, weights1);
-      issue_sum(first, weights1, shared.b1[stage]);
+      issue_sum<T, C::kStream / 16, C::kDim>(first, weights1, shared.b1[stage]);
     }
     ptx::wgmma_wait_group<0>();
     if constexpr (C::kMakesFirst) ptx::pin(first);

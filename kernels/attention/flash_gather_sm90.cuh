@@ -12,8 +12,7 @@
 // cp.async writes through the generic proxy: where it does, consumers fence before wgmma reads.
 //
 // Bias comes as k does, a tile beside each tile of k, for 128 rows of up to 128 columns; else lanes load it. Calls of
-// that size with at most one of bias and ALiBi, and without soft cap, have instances of their own: two stages of q, and
-// ALiBi as one more step of the product of scores.
+// that size with nothing that changes scores, or with bias alone, have instances of their own, with two stages of q.
 //
 // Where columns are split, a block leaves its sums in float and each row's maximum and sum of exponentials, and
 // flash_combine_sm90 adds them in the order of the splits. The sink is added once, at the end.
@@ -38,8 +37,8 @@ struct GatherConfig {
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr bool kTakesTurns = kConsumers == 2 && kDim <= 128;
   static constexpr bool kModifies = kKind == FlashGatherKind::general;
-  static constexpr bool kMultipliesAlibi = kKind == FlashGatherKind::alibi;
   static constexpr bool kAddsBias = kKind == FlashGatherKind::biased;
+  static constexpr bool kDrops = kModifies || kKind == FlashGatherKind::plain;
   static_assert(kModifies || (kConsumers == 2 && kDim <= 128), "whose tiles are 128 x 128");
   static constexpr int kQStages = kModifies ? 1 : 2;
   static constexpr int kQBytes = kRows * kDim * 2;
@@ -49,13 +48,15 @@ struct GatherConfig {
   static constexpr int kBiasStages = kStagesBias || kAddsBias ? 2 : 0;
   static constexpr int kBiasTileRows = kStagesBias ? kRows : kAddsBias ? 64 : 0;
   static constexpr int kBiasBytes = kBiasTileRows * kColumns * 2;
-  static constexpr int kOptionBytes = kBiasStages * kBiasBytes + (kMultipliesAlibi ? AlibiOperands<T>::kBytes : 0);
+  static constexpr int kOptionBytes = kBiasStages * kBiasBytes;
   static constexpr int kFitting = (225 * 1024 - kQStages * kQBytes - kOptionBytes) / (2 * kTileBytes);
   static constexpr int kStages = kFitting < 6 ? kFitting : 6;
   static_assert(kStages >= 2, "copies run beside products");
   // Of ForwardRows.
   static constexpr bool kKeeps = true;
   using Bias = T;
+  // o of kind biased leaves from registers: the wait for it costs more there than its instructions.
+  static constexpr bool kStagesOutput = kKind == FlashGatherKind::plain;
 };
 
 // A tile as those who load and those who multiply see it.
@@ -73,7 +74,6 @@ struct GatherShared {
   alignas(1024) unsigned char k[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char v[C::kStages][C::kTileBytes];
   alignas(1024) unsigned char bias[C::kBiasStages != 0 ? 2 : 1][C::kBiasStages != 0 ? C::kBiasBytes : 16];
-  alignas(1024) unsigned char alibi[C::kMultipliesAlibi ? AlibiOperands<typename C::Element>::kBytes : 16];
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
@@ -216,12 +216,12 @@ class GatherProducer {
     } else if (threadIdx.x == 0) {
       tile::wait(empty, bias_turn.parity ^ 1);
       ptx::mbarrier_arrive_count(full, kWarpgroup - 1);
-      ptx::mbarrier_arrive_expect_tx(full, C::kBiasBytes);
+      ptx::mbarrier_arrive_expect_tx(full, p.bias_box * C::kColumns * 2);
 #pragma unroll
       for (int panel = 0; panel < C::kColumns / kPanelColumns; ++panel) {
         ptx::tma_tile_5d(to + panel * C::kRows * kPanelBytes, &p.bias_map, full,
-                         j * C::kColumns + panel * kPanelColumns, tile.row, bias.strides[1] == 0 ? 0 : tile.head,
-                         bias.strides[0] == 0 ? 0 : tile.batch, 0);
+                         j * C::kColumns + panel * kPanelColumns, p.bias_box == 1 ? 0 : tile.row,
+                         bias.strides[1] == 0 ? 0 : tile.head, bias.strides[0] == 0 ? 0 : tile.batch, 0);
       }
     }
     bias_turn.next();
@@ -274,14 +274,15 @@ class GatherConsumer {
     rows.finish_sums();
     if (p.splits > 1) {
       rows.template write_partial<C::kDim>(out);
-    } else if constexpr (C::kQStages == 2) {
-      // Where q was: that of the next tile lies elsewhere.
+    } else if constexpr (C::kStagesOutput) {
+      // Where q was, which no warp's products read any more: that of the next tile lies elsewhere.
+      ptx::barrier_sync(kGatherConsumer + place.warpgroup, kWarpgroup);
       rows.template write_staged<T, C::kDim, C::kRows>(out, sees ? shared.q[q_turn.stage] : nullptr);
     } else {
       rows.template write<T, C::kDim>(out);
     }
     __syncwarp();
-    if (C::kQStages == 2 && sees) {
+    if (C::kStagesOutput && sees) {
       release(&shared.q_empty[q_turn.stage]);
       q_turn.next();
     }
@@ -311,12 +312,6 @@ class GatherConsumer {
     for (int k = 0; k < C::kDim / 16; ++k) {
       ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_stage, k), k_major_step<C::kColumns>(k_base, k),
                                        k == 0 ? 0 : 1);
-    }
-    if constexpr (C::kMultipliesAlibi) {
-      using Operands = AlibiOperands<T>;
-      ptx::wgmma_ss<T, T, C::kColumns>(s,
-                                       tile::operand_descriptor<64>(Operands::rows(shared.alibi, place.warpgroup), 0),
-                                       tile::operand_descriptor<64>(shared.alibi, 0), 1);
     }
     ptx::wgmma_commit_group();
   }
@@ -376,7 +371,7 @@ class GatherConsumer {
     for (int i = 0; i < C::kDim / 2; ++i) out[i] *= corrections[i / 2 % 2];
   }
   __device__ __forceinline__ void drop(const Rows& rows, int column_tile) {
-    if constexpr (!C::kAddsBias) rows.drop(column_tile, weights);
+    if constexpr (C::kDrops) rows.drop(column_tile, weights);
   }
   __device__ __forceinline__ void finish_output() {
     ptx::wgmma_wait_group<0>();
@@ -389,11 +384,6 @@ class GatherConsumer {
     const bool fences = work.is_by_rows;  // every tile may have come by cp.async
     const int first = work.tile.first;
     const int end = work.tile.end;
-    if constexpr (C::kMultipliesAlibi) {
-      rows.write_alibi(AlibiOperands<T>::rows(shared.alibi, place.warpgroup));
-      ptx::fence_proxy_async();
-      ptx::barrier_sync(kGatherConsumer + place.warpgroup, kWarpgroup);
-    }
     wait_full(&shared.q_full[q_turn.stage], q_turn.parity, true);
     {
       float s[C::kColumns / 2];
@@ -412,7 +402,7 @@ class GatherConsumer {
     }
 #pragma unroll 1
     for (int j = end - 2; j >= first; --j) step(rows, fences, fences || j == end - 2, j);
-    if constexpr (C::kQStages == 1) {
+    if constexpr (!C::kStagesOutput) {
       release(&shared.q_empty[q_turn.stage]);
       q_turn.next();
     }
@@ -456,10 +446,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) flash_gather_sm90(const __grid
       ptx::mbarrier_init(&shared.work_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
-  }
-  if constexpr (C::kMultipliesAlibi) {
-    AlibiOperands<typename C::Element>::write_keys(shared.alibi);
-    ptx::fence_proxy_async();
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {

@@ -49,9 +49,6 @@ void launch_gather_type(const FlashGatherParams& params, int dim, int consumers,
   if (params.kind == FlashGatherKind::plain) {
     return launch_gather_kind<T, FlashGatherKind::plain>(params, dim, multiprocessors, stream);
   }
-  if (params.kind == FlashGatherKind::alibi) {
-    return launch_gather_kind<T, FlashGatherKind::alibi>(params, dim, multiprocessors, stream);
-  }
   if (params.kind == FlashGatherKind::biased) {
     return launch_gather_kind<T, FlashGatherKind::biased>(params, dim, multiprocessors, stream);
   }

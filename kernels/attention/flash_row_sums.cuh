@@ -31,7 +31,8 @@ __device__ __forceinline__ void write_sums(const AttentionParams& a, int batch, 
                                            const RowSums& sums) {
   const auto put = [&](const AttentionTensor& tensor, float value) {
     if (tensor.data == nullptr || (!inside && tensor.offset_bits != 0)) return;
-    static_cast<float*>(tensor.data)[row_offset(tensor, batch, head, row)] = value;
+    const std::int64_t offset = ragged_start(tensor, batch) + head * tensor.strides[1] + row * tensor.strides[2];
+    static_cast<float*>(tensor.data)[offset] = value;
   };
   put(a.stats, inside && sums.sum != 0.0F ? sums.most + logf(sums.sum) : -INFINITY);
   put(a.max, inside ? sums.most : -INFINITY);

@@ -25,6 +25,13 @@ struct FlashForwardParams {
   FlashMask mask;
   FlashRowValues stats, max, sum_exp;
   const float* sink = nullptr;
+  // ALiBi and a bias of {batch, heads, 1, columns}, for shapes that add; null: there is none.
+  const float* alibi_slopes = nullptr;
+  const void* bias = nullptr;         // of the tensors' type
+  std::int64_t bias_strides[3] = {};  // of batch, head and column
+  float slope_scale = 0;              // 1 / scale
+  float bias_power = 1;               // a power of two that a step of the product multiplies
+  float bias_scale = 0;               // what the bias is multiplied by for that: 1 / (scale x the power)
   void* o_data = nullptr;
   std::int64_t o_strides[4] = {};
   std::int32_t heads = 0;
@@ -47,58 +54,33 @@ struct FlashForwardParams {
 // store.
 struct FlashForwardShape {
   std::int32_t dim_qk, dim_v, rows, columns, blocks;
+  bool adds = false;  // ALiBi, or a bias that all rows share
 };
-constexpr FlashForwardShape kFlashForwardShapes[] = {{64, 64, 64, 64, 3},     {128, 128, 64, 64, 2},
-                                                     {64, 64, 192, 128, 1},   {128, 128, 128, 128, 1},
-                                                     {192, 128, 128, 128, 1}, {256, 256, 128, 80, 1}};
+constexpr FlashForwardShape kFlashForwardShapes[] = {
+    {64, 64, 64, 64, 3},     {128, 128, 64, 64, 2},   {64, 64, 128, 128, 1, true},
+    {64, 64, 192, 128, 1},   {96, 96, 128, 128, 1},   {128, 128, 128, 128, 1, true},
+    {128, 128, 128, 128, 1}, {192, 128, 128, 128, 1}, {256, 256, 128, 80, 1}};
 constexpr int kFlashForwardShapeCount = static_cast<int>(sizeof kFlashForwardShapes / sizeof *kFlashForwardShapes);
 
 // Sets next_tile to 0 first.
 void launch_flash_forward_sm90(const FlashForwardParams& params, tile::ElementType type, int shape, int multiprocessors,
                                CUstream_st* stream);
 
-// Backward. `a` are the tensors that a block holds a tile of, `b` those that stream by: for dq q and dO, then k and v;
-// for dk and dv k and v, then q and dO.
-struct FlashBackwardParams {
-  tile::TensorMap a1, a2, b1, b2;
-  tile::TensorMap out1, out2;  // dq; or dk and dv
-  FlashMask mask;
-  const float* lse = nullptr;    // {batch heads, pitch}: stats log2(e); infinity where the row sees nothing
-  const float* delta = nullptr;  // the same of the sums of dO o; 0 beyond the sequence
-  std::int64_t pitch = 0;
-  std::int32_t heads = 0;  // of the tensors a
-  std::int32_t group = 1;  // query heads for each head of k and v
-  std::int32_t tiles_of_head = 0;
-  std::int32_t heads_of_section = 1;
-  std::int32_t batch_heads = 0;
-  bool writes_out1 = false;
-  bool writes_out2 = false;
-  float scale_log2 = 0;
-  float scale = 0;
-};
-
-constexpr std::int32_t kFlashBackwardRows = 128;  // of the tiles that a block holds
-// Rows of a tile that streams by.
-constexpr std::int32_t flash_backward_stream(bool of_keys, int dim) { return of_keys ? 64 : dim == 64 ? 128 : 96; }
-
 // lse and delta of all rows, from o, dO and stats.
 struct FlashDeltaParams {
   AttentionTensor o, d_o, stats;
   FlashMask mask;
-  float* lse = nullptr;
-  float* delta = nullptr;
+  float* lse = nullptr;    // {batch heads, pitch}: stats log2(e); infinity where the row sees nothing
+  float* delta = nullptr;  // the same of the sums of dO o; 0 beyond the sequence
   std::int64_t pitch = 0;
   std::int32_t heads = 0;
   std::int32_t batch_heads = 0;
   std::int32_t dim_v = 0;
-  // What the next kernel counts in starts at 0: no more words than 16 for each row of lse.
+  // What the next kernel counts in starts at 0: no more words than 8 for each row of lse.
   std::uint32_t* zeroed = nullptr;
   std::int64_t zeroed_words = 0;
 };
 
 void launch_flash_delta_sm90(const FlashDeltaParams& params, tile::ElementType type, CUstream_st* stream);
-// dim is 64 or 128.
-void launch_flash_backward_sm90(const FlashBackwardParams& params, tile::ElementType type, int dim, bool of_keys,
-                                CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

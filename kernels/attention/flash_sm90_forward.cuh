@@ -9,11 +9,14 @@
 //
 // Rows of q, k, v beyond the tensor and elements beyond its head dimension are zeros by TMA; v beyond a sequence's
 // length is cleared in shared memory, as 0 times a NaN is none. Scores are in units of log2: p = 2^(scale log2(e) (s -
-// max)). Limits: head dimensions multiples of 8 up to the instance's, strides multiples of 16 bytes. Which block makes
-// a tile does not change a bit of it. The file is long because the kernel's steps share its registers.
+// max)). ALiBi, and a bias that all rows share, have instances with one more step in the product of scores, whose
+// operand of keys a warp of the producers writes. Limits: head dimensions multiples of 8 up to the instance's, strides
+// multiples of 16 bytes. Which block makes a tile does not change a bit of it. The file is long because the kernel's
+// steps share its registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/attention/flash_added_step.cuh"
 #include "kernels/attention/flash_sm90_tile.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -23,7 +26,7 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDimQk_, int kDimV_, int kRows_, int kColumns_, int kBlocks_>
+template <class T, int kDimQk_, int kDimV_, int kRows_, int kColumns_, int kBlocks_, bool kAdds_ = false>
 struct ForwardConfig {
   using Element = T;
   static constexpr int kDimQk = kDimQk_;
@@ -31,6 +34,7 @@ struct ForwardConfig {
   static constexpr int kRows = kRows_;
   static constexpr int kColumns = kColumns_;
   static constexpr int kBlocks = kBlocks_;  // of a multiprocessor
+  static constexpr bool kAdds = kAdds_;     // ALiBi, or a bias that all rows share
   static constexpr int kConsumers = kRows / 64;
   // Alone, a block gives its producer's registers to the consumers, for which the producer is a warpgroup, the first.
   // Of several blocks the producer is a warp, the last.
@@ -44,16 +48,30 @@ struct ForwardConfig {
   // With as many products as o of 256 columns has, it pays to leave a maximum that has grown a little as it was:
   // probabilities stay below 2^slack, and nothing is rescaled.
   static constexpr bool kLeavesMaximum = kDimV > 128;
-  static constexpr int kQBytes = kRows * kDimQk * 2;
-  static constexpr int kKBytes = kColumns * kDimQk * 2;
-  static constexpr int kVBytes = kColumns * kDimV * 2;
-  static constexpr int kOBytes = kRows * kDimV * 2;
+  // Panels of 64 columns come and go whole.
+  static constexpr int kPanelsQk = (kDimQk + kPanelColumns - 1) / kPanelColumns;
+  static constexpr int kPanelsV = (kDimV + kPanelColumns - 1) / kPanelColumns;
+  static constexpr int kQBytes = kRows * kPanelsQk * kPanelBytes;
+  static constexpr int kKBytes = kColumns * kPanelsQk * kPanelBytes;
+  static constexpr int kVBytes = kColumns * kPanelsV * kPanelBytes;
+  static constexpr int kOBytes = kRows * kPanelsV * kPanelBytes;
+  static constexpr int kAddedRowBytes = kAdds ? kRows * AddedStep<T>::kRowBytes : 16;
+  static constexpr int kAddedKeyBytes = kAdds ? kColumns * AddedStep<T>::kRowBytes : 16;
+  static constexpr int kAddedBytes = kAdds ? kAddedRowBytes + kStages * kAddedKeyBytes : 0;
+  static_assert(!kAdds || (kIsAlone && kDimV <= 128), "maxima are not left, and a warp of producers is there");
   // o is staged in memory of its own where there is room, else where q was.
-  static constexpr bool kOInQ = kQBytes + kStages * (kKBytes + kVBytes) + kOBytes > 220 * 1024;
+  static constexpr bool kOInQ = kQBytes + kStages * (kKBytes + kVBytes) + kOBytes + kAddedBytes > 220 * 1024;
   // Of two stages, q of the next tile comes beside the products of this one.
   static constexpr int kQStages =
-      !kOInQ && 2 * kQBytes + kStages * (kKBytes + kVBytes) + kOBytes <= 225 * 1024 / kBlocks - 1024 ? 2 : 1;
+      !kOInQ && 2 * kQBytes + kStages * (kKBytes + kVBytes) + kOBytes + kAddedBytes <= 225 * 1024 / kBlocks - 1024 ? 2
+                                                                                                                   : 1;
   static_assert(!kOInQ || kDimV <= kDimQk, "o fits where q was");
+};
+
+// A tile: the block's rows, and the column tiles that they see.
+struct ForwardTile {
+  int batch, head, row, first, end;  // column tiles [first, end)
+  Sequence sequence;
 };
 
 template <class C>
@@ -62,20 +80,19 @@ struct ForwardShared {
   alignas(1024) unsigned char k[C::kStages][C::kKBytes];
   alignas(1024) unsigned char v[C::kStages][C::kVBytes];
   alignas(1024) unsigned char o[C::kOInQ ? 1024 : C::kOBytes];
+  alignas(C::kAdds ? 1024 : 16) unsigned char added_rows[C::kAddedRowBytes];
+  alignas(C::kAdds ? 1024 : 16) unsigned char added_keys[C::kStages][C::kAddedKeyBytes];
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
+  std::uint64_t added_full[C::kStages], added_empty[C::kStages];
   std::uint64_t tile_full[2], tile_empty[2];
   int tile_number[2];
 };
 
 enum ForwardBarrier { kTurn = 1, kConsumersMeet = 5, kWarpgroupMeets = 6 };
 
-// The tile with this number: the block's rows, and the column tiles that they see.
-struct ForwardTile {
-  int batch, head, row, first, end;  // column tiles [first, end)
-  Sequence sequence;
-};
+// The tile with this number.
 template <class C>
 __device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p, int number) {
   const int section_tiles = p.heads_of_section * p.row_tiles;
@@ -110,7 +127,7 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.k_full[k_turn.stage], C::kKBytes);
 #pragma unroll
-    for (int panel = 0; panel < C::kDimQk / kPanelColumns; ++panel) {
+    for (int panel = 0; panel < C::kPanelsQk; ++panel) {
       ptx::tma_tile_5d(shared.k[k_turn.stage] + panel * C::kColumns * kPanelBytes, &p.k, &shared.k_full[k_turn.stage],
                        panel * kPanelColumns, column_tile * C::kColumns, tile.head / p.group_k, tile.batch, 0);
     }
@@ -120,7 +137,7 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     tile::wait(&shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.v_full[v_turn.stage], C::kVBytes);
 #pragma unroll
-    for (int panel = 0; panel < C::kDimV / kPanelColumns; ++panel) {
+    for (int panel = 0; panel < C::kPanelsV; ++panel) {
       ptx::tma_tile_5d(shared.v[v_turn.stage] + panel * C::kColumns * kPanelBytes, &p.v, &shared.v_full[v_turn.stage],
                        panel * kPanelColumns, column_tile * C::kColumns, tile.head / p.group_v, tile.batch, 0);
     }
@@ -144,7 +161,7 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.q_full[q_turn.stage], C::kQBytes);
 #pragma unroll
-    for (int panel = 0; panel < C::kDimQk / kPanelColumns; ++panel) {
+    for (int panel = 0; panel < C::kPanelsQk; ++panel) {
       ptx::tma_tile_5d(shared.q[q_turn.stage] + panel * C::kRows * kPanelBytes, &p.q, &shared.q_full[q_turn.stage],
                        panel * kPanelColumns, tile.row, tile.head, tile.batch, 0);
     }
@@ -155,6 +172,51 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
       load_v(tile, j + 1);
     }
     load_v(tile, tile.first);
+  }
+}
+
+// A warp of the producers: the operand of keys of the step that adds bias, for each tile of keys that consumers take.
+template <class C>
+__device__ __forceinline__ void produce_added_keys(const FlashForwardParams& p, ForwardShared<C>& shared) {
+  using T = typename C::Element;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  tile::PipelineState<2> tile_turn;
+  tile::PipelineState<C::kStages> turn;
+  while (true) {
+    tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
+    const int read = lane == 0 ? shared.tile_number[tile_turn.stage] : 0;
+    if (lane == 0) ptx::mbarrier_arrive(&shared.tile_empty[tile_turn.stage]);
+    const int number = __shfl_sync(0xffffffffu, read, 0);
+    tile_turn.next();
+    if (number >= p.tiles) return;
+    const ForwardTile tile = forward_tile<C>(p, number);
+    const T* const bias =
+        static_cast<const T*>(p.bias) + tile.batch * p.bias_strides[0] + tile.head * p.bias_strides[1];
+    // Those of the next tile of keys are asked for before this one's are written.
+    const auto load = [&](int j, T(&to)[C::kColumns / 32]) {
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 32; ++i) {
+        const int column = j * C::kColumns + 32 * i + lane;
+        if (j >= tile.first && column < tile.sequence.length_kv) to[i] = bias[column * p.bias_strides[2]];
+      }
+    };
+    T next[C::kColumns / 32] = {};
+    load(tile.end - 1, next);
+    for (int j = tile.end - 1; j >= tile.first; --j) {
+      float values[C::kColumns / 32];
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 32; ++i) values[i] = tile::widen<float>(next[i]) * p.bias_scale;
+      load(j - 1, next);
+      tile::wait(&shared.added_empty[turn.stage], turn.parity ^ 1);
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 32; ++i) {
+        AddedStep<T>::template write_key<C::kColumns>(shared.added_keys[turn.stage], 32 * i + lane, values[i]);
+      }
+      ptx::fence_proxy_async();
+      __syncwarp();
+      if (lane == 0) ptx::mbarrier_arrive(&shared.added_full[turn.stage]);
+      turn.next();
+    }
   }
 }
 
@@ -215,8 +277,52 @@ class Consumer {
       ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_stage, k), k_major_step<C::kColumns>(k_base, k),
                                        k == 0 ? 0 : 1);
     }
+    if constexpr (C::kAdds) {
+      ptx::wgmma_ss<T, T, C::kColumns>(s, tile::operand_descriptor<64>(added_rows(), 0),
+                                       tile::operand_descriptor<64>(shared.added_keys[added_turn.stage], 0), 1);
+    }
     ptx::wgmma_commit_group();
   }
+  __device__ __forceinline__ unsigned char* added_rows() const {
+    return shared.added_rows + place.warpgroup * 64 * AddedStep<T>::kRowBytes;
+  }
+  // k of the next stage is there, and what is added beside it.
+  __device__ __forceinline__ void wait_for_keys() {
+    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+    if constexpr (C::kAdds) {
+      if (p.bias != nullptr) tile::wait(&shared.added_full[added_turn.stage], added_turn.parity);
+    }
+  }
+  __device__ __forceinline__ void release_keys() {
+    release(&shared.k_empty[k_turn.stage]);
+    k_turn.next();
+    if constexpr (C::kAdds) {
+      if (p.bias == nullptr) return;  // the columns' places stay
+      release(&shared.added_empty[added_turn.stage]);
+      added_turn.next();
+    }
+  }
+  // This tile's rows of the operand; its slope.
+  __device__ __forceinline__ void write_added_rows() {
+    slope = p.alibi_slopes != nullptr ? p.alibi_slopes[tile.head] * p.slope_scale : 0.0F;
+    if (place.lane < 16) AddedStep<T>::write_row(added_rows(), place.warp * 16 + place.lane, slope, p.bias_power);
+    ptx::fence_proxy_async();
+    ptx::barrier_sync(kWarpgroupMeets + place.warpgroup, kWarpgroup);
+  }
+  // What the products of a slope that the type does not hold left out.
+  __device__ __forceinline__ void add_large_slope(float (&s)[C::kColumns / 2]) const {
+    if (AddedStep<T>::holds(slope)) return;
+#pragma unroll
+    for (int i = 0; i < C::kColumns / 2; ++i) {
+      s[i] = fmaf(slope, static_cast<float>(i / 4 * 8 + i % 2 - C::kColumns / 2 + place.column()), s[i]);
+    }
+  }
+  // ALiBi of the tile's middle, which all scores of the row have beside what products add for the other columns.
+  __device__ __forceinline__ float beside_scores(int half, int first_of_tile) const {
+    if constexpr (!C::kAdds) return 0.0F;
+    return slope * static_cast<float>(first_of_tile + C::kColumns / 2 - (tile.row + place.row() + 8 * half));
+  }
+
   // O += P v of the next stage of v.
   __device__ __forceinline__ void issue_output() {
     const std::uint64_t v_base = tile::operand_descriptor<128>(shared.v[v_turn.stage], C::kColumns * kPanelBytes);
@@ -253,18 +359,24 @@ class Consumer {
 #pragma unroll
       for (int i = 0; i < C::kColumns / 2; ++i) s[i] = -s[i];
     }
+    if constexpr (C::kAdds) add_large_slope(s);
     if constexpr (kMasked) hide(column_tile * C::kColumns, s);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float most = most_[half];
+      const float beside = beside_scores(half, column_tile * C::kColumns);
+      float most = C::kAdds ? -INFINITY : most_[half];
 #pragma unroll
       for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+      if constexpr (C::kAdds) most = fmaxf(most_[half], most + beside);
       const bool stays = C::kLeavesMaximum && (most - most_[half]) * p.scale_log2 <= p.slack;
       if (stays) most = most_[half];
-      const float base = most == -INFINITY ? 0.0F : most * p.scale_log2;
-      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], p.scale_log2, -base));
+      const float base = most == -INFINITY ? 0.0F : (most - beside) * p.scale_log2;
+      // Of a maximum that stays, 1 it is exactly where what is beside it is large.
+      const float less = C::kAdds ? (most == -INFINITY ? 0.0F : (most_[half] - most) * p.scale_log2)
+                                  : fmaf(most_[half], p.scale_log2, -base);
+      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(less);
       most_[half] = most;
       float sum = 0.0F;
 #pragma unroll
@@ -306,7 +418,7 @@ class Consumer {
   template <bool kMasked>
   __device__ __forceinline__ void step(int column_tile) {
     float s[C::kColumns / 2];
-    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+    wait_for_keys();
     ping_pong_wait();
     issue_scores(s);
     tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
@@ -314,8 +426,7 @@ class Consumer {
     ping_pong_pass();
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
-    release(&shared.k_empty[k_turn.stage]);
-    k_turn.next();
+    release_keys();
     float corrections[2];
     softmax<kMasked>(column_tile, s, corrections);
     if constexpr (C::kTakesTurns) {
@@ -353,18 +464,18 @@ class Consumer {
       most_[half] = -INFINITY;
       sum_[half] = 0.0F;
     }
+    if constexpr (C::kAdds) write_added_rows();
     tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
     {
       float s[C::kColumns / 2];
       float corrections[2];
-      tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+      wait_for_keys();
       ping_pong_wait();
       issue_scores(s);
       ping_pong_pass();
       ptx::wgmma_wait_group<0>();
       ptx::pin(s);
-      release(&shared.k_empty[k_turn.stage]);
-      k_turn.next();
+      release_keys();
       clear_beyond_length();
       softmax<true>(tile.end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
@@ -446,7 +557,7 @@ class Consumer {
     ptx::barrier_sync(meets, kWarpgroup);
     if (leads) {
 #pragma unroll
-      for (int panel = 0; panel < C::kDimV / kPanelColumns; ++panel) {
+      for (int panel = 0; panel < C::kPanelsV; ++panel) {
         ptx::tma_store_tile_5d(&p.o, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
                                tile.row + place.warpgroup * 64, tile.head, tile.batch, 0);
       }
@@ -478,8 +589,9 @@ class Consumer {
   FragmentPlace place{C::kFirstConsumer};
   const std::uint64_t q_base;
   ForwardTile tile;
-  tile::PipelineState<C::kStages> k_turn, v_turn;
+  tile::PipelineState<C::kStages> k_turn, v_turn, added_turn;
   tile::PipelineState<C::kQStages> q_turn;
+  float slope;  // in units of scores before the scale
   float out[C::kDimV / 2];
   std::uint32_t weights[C::kColumns / 16][4];
   float most_[2];
@@ -500,15 +612,24 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     }
     for (int i = 0; i < 2; ++i) {
       ptx::mbarrier_init(&shared.tile_full[i], 1);
-      ptx::mbarrier_init(&shared.tile_empty[i], kWarps);
+      ptx::mbarrier_init(&shared.tile_empty[i], kWarps + (C::kAdds && p.bias != nullptr ? 1 : 0));
     }
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(&shared.k_full[i], 1);
       ptx::mbarrier_init(&shared.k_empty[i], kWarps);
       ptx::mbarrier_init(&shared.v_full[i], 1);
       ptx::mbarrier_init(&shared.v_empty[i], kWarps);
+      ptx::mbarrier_init(&shared.added_full[i], 1);
+      ptx::mbarrier_init(&shared.added_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
+  }
+  if constexpr (C::kAdds) {
+    if (p.bias == nullptr && threadIdx.x < C::kColumns) {
+      const auto column = static_cast<int>(threadIdx.x);
+      AddedStep<typename C::Element>::template write_key<C::kColumns>(shared.added_keys[0], column, 0.0F);
+      ptx::fence_proxy_async();
+    }
   }
   __syncthreads();
   if constexpr (!C::kIsAlone) {
@@ -520,6 +641,9 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   } else if (threadIdx.x < kWarpgroup) {
     ptx::setmaxnreg_dec<C::kProducerRegisters>();
     if (threadIdx.x == 0) produce<C>(p, shared);
+    if constexpr (C::kAdds) {
+      if (threadIdx.x / 32 == 1 && p.bias != nullptr) produce_added_keys<C>(p, shared);
+    }
   } else {
     ptx::setmaxnreg_inc<C::kConsumerRegisters>();
     Consumer<C>(p, shared).run();

@@ -17,7 +17,7 @@ static __global__ void __launch_bounds__(32) flash_reset_sm90(std::int32_t* next
 template <class T, int kShape>
 void launch_forward_shape(const FlashForwardParams& params, int multiprocessors, CUstream_st* stream) {
   constexpr FlashForwardShape kIts = kFlashForwardShapes[kShape];
-  using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns, kIts.blocks>;
+  using C = ForwardConfig<T, kIts.dim_qk, kIts.dim_v, kIts.rows, kIts.columns, kIts.blocks, kIts.adds>;
   constexpr int kBytes = static_cast<int>(sizeof(ForwardShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024 / kIts.blocks, "what blocks of Hopper may have");
   cuda::allow_shared_memory<&flash_forward_sm90<C>>(kBytes);
@@ -42,6 +42,12 @@ void launch_forward_type(const FlashForwardParams& params, int shape, int multip
       return launch_forward_shape<T, 3>(params, multiprocessors, stream);
     case 4:
       return launch_forward_shape<T, 4>(params, multiprocessors, stream);
+    case 5:
+      return launch_forward_shape<T, 5>(params, multiprocessors, stream);
+    case 6:
+      return launch_forward_shape<T, 6>(params, multiprocessors, stream);
+    case 7:
+      return launch_forward_shape<T, 7>(params, multiprocessors, stream);
     default:
       return launch_forward_shape<T, kFlashForwardShapeCount - 1>(params, multiprocessors, stream);
   }

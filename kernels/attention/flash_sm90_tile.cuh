@@ -30,6 +30,33 @@ __device__ __forceinline__ std::uint64_t mn_major_step(std::uint64_t base, int k
   return base + static_cast<std::uint64_t>(k * (16 * kPanelBytes / 16));
 }
 
+// d = a b^T of kSteps steps of 16 columns: panels of kRowsA and kRowsB rows, of which d has 64 and all.
+template <class T, int kSteps, int kRowsA, int kRowsB>
+__device__ __forceinline__ void issue_product(float (&d)[kRowsB / 2], const unsigned char* a, const unsigned char* b) {
+  const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
+  const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
+  ptx::pin(d);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) {
+    ptx::wgmma_ss<T, T, kRowsB>(d, k_major_step<kRowsA>(a_base, k), k_major_step<kRowsB>(b_base, k), k == 0 ? 0 : 1);
+  }
+  ptx::wgmma_commit_group();
+}
+// out += weights b, of kSteps steps of 16 rows.
+template <class T, int kSteps, int kDim>
+__device__ __forceinline__ void issue_sum(float (&out)[kDim / 2], const std::uint32_t (&weights)[kSteps][4],
+                                          const unsigned char* b) {
+  const std::uint64_t b_base = tile::operand_descriptor<128>(b, kSteps * 16 * kPanelBytes);
+  ptx::pin(out);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) {
+    ptx::wgmma_rs<T, T, kDim, ptx::Major::mn>(out, weights[k], mn_major_step(b_base, k), 1);
+  }
+  ptx::wgmma_commit_group();
+}
+
 // Four numbers as 8-bit floats, the first one in the lowest byte.
 template <class T>
 __device__ __forceinline__ std::uint32_t pack_bytes(float a, float b, float c, float d) {

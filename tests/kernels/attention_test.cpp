@@ -44,14 +44,16 @@ const char* only_engine() {
 // Every engine of the backend at hand that takes the problem. The first thing that is wrong; `runs` counts.
 std::string check_engines(const AttentionCase& c, int* runs, int more_runs = 0) {
   const Backend& backend = Backend::at_hand();
+  std::shared_ptr<const PreparedAttention> prepared;
   for (const AttentionEngine& engine : attention::engines()) {
     if (engine.backend != backend.kind()) continue;
     if (only_engine() != nullptr && std::strcmp(engine.name, only_engine()) != 0) continue;
     if (!engine.supports(c.problem, *backend.handle()->device)) continue;
     ++*runs;
-    std::string wrong = check(backend, engine, c, {.more_runs = more_runs});
+    if (prepared == nullptr) prepared = prepare(c);
+    std::string wrong = check(backend, engine, *prepared, {.more_runs = more_runs});
     if (wrong.empty() && engine.alignment <= 2 && backend.is_cuda())
-      wrong = check(backend, engine, c, {.misaligned = true});
+      wrong = check(backend, engine, *prepared, {.misaligned = true});
     if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
   }
   return {};
@@ -236,7 +238,7 @@ TEST(Attention, BoundsByDefinition) {
   }
 }
 
-// T9: offsets of rows beyond 2^32 elements.
+// T9: offsets of rows beyond 2^32 elements; tensors with such rows are in attention_cuda_test.cpp.
 TEST(Attention, OffsetsBeyond32Bits) {
   kernels::AttentionTensor tensor;
   tensor.strides[0] = std::int64_t{3} << 32;
@@ -339,12 +341,85 @@ TEST(Attention, WorkspaceOfTheWidestWindowIsEnoughForAnyOther) {
 }
 #endif
 
-// T1: backward at each length, with scores so low that exp(-stats) overflows.
-TEST(Attention, BackwardAtEveryLength) {
-  for (int length = 1; length <= 257; length += length < 20 ? 1 : 7) {
-    const std::string text = std::to_string(length);
-    expect_correct("attention bwd bf16 b1h1s" + text + "d64 scale=8 bias=f32:1x1x1x1", 5, 1);
-    expect_correct("attention bwd f16 b1h2/1s" + text + "/" + std::to_string(258 - length) + "d32 causal", 6);
+// T1: each length of queries, and keys as many or 258 less it, plain and with two options in turn; backward with scores
+// so low that exp(-stats) overflows too. In eight parts, which can run side by side; GPUDNN_TEST_CASES=257 takes all
+// lengths; else one in four is, on the host one in 16.
+class AttentionLengths : public testing::TestWithParam<int> {};
+TEST_P(AttentionLengths, ForwardAndBackward) {
+  const std::string ragged = " bshd length_q length_kv q:offsets=i32 k:offsets=i32 v:offsets=i32 o:offsets=i32";
+  const std::string gradients = " dO:offsets=i32 dQ:offsets=i32 dK:offsets=i32 dV:offsets=i32";
+  const std::size_t some = session_cases(0) >= 257 ? 1 : Backend::at_hand().is_cuda() ? 4 : 16;
+  for (int length = 1; length <= 257; ++length) {
+    const auto number = static_cast<std::size_t>(length);
+    if (length % 8 != GetParam() || number / 8 % some != 0) continue;
+    const std::string rows = std::to_string(length);
+    const std::string columns = std::to_string(258 - length);
+    const std::string lengths = rows + "/" + columns;
+    const std::string pages = " pages=" + std::to_string(2 * ((258 - length + 15) / 16) + 2) + "/16";
+    const std::string of_rows = " bias=bf16:1x2x" + rows + "x" + columns;
+    const std::string of_keys = " bias=bf16:2x1x1x" + columns;
+    const std::string forward[] = {" alibi",
+                                   " softcap=5",
+                                   " dropout=0.1",
+                                   of_rows,
+                                   of_keys,
+                                   " length_q length_kv",
+                                   " length_kv" + pages,
+                                   " length_kv bottom_right causal" + pages,
+                                   " causal left=40",
+                                   " left=30 right=20 bottom_right",
+                                   " sink",
+                                   ragged,
+                                   ragged + " causal",
+                                   " dropout=0.5 causal alibi"};
+    const std::string backward[] = {
+        " alibi",
+        " softcap=5",
+        " dropout=0.1",
+        of_rows,
+        of_keys,
+        of_rows + " dbias=bf16:1x2x" + rows + "x" + columns,
+        " bias=bf16:2x2x" + rows + "x" + columns + " dbias=bf16:2x2x" + rows + "x" + columns,
+        " length_q length_kv",
+        " causal left=40",
+        " left=30 right=20 bottom_right",
+        " sink dsink",
+        ragged + gradients,
+        ragged + gradients + " causal",
+        of_keys + " dropout=0.1"};
+    expect_correct("attention fwd bf16 b2h2s" + rows + "d64 scale=0.125 stats", 5);
+    expect_correct("attention fwd f16 b1h2/1s" + rows + "d128 scale=0.088 stats causal", 6);
+    expect_correct("attention fwd bf16 b1h2s" + lengths + "d128 scale=0.088 stats", 7);
+    expect_correct("attention bwd bf16 b1h1s" + rows + "d64 scale=8 bias=f32:1x1x1x1", 5);
+    expect_correct("attention bwd bf16 b1h2s" + rows + "d64 scale=8", 5);
+    expect_correct("attention bwd f16 b1h2/1s" + lengths + "d32 causal", 6);
+    expect_correct("attention bwd bf16 b1h2s" + lengths + "d128 scale=0.088", 7);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::string shape = "b2h2s" + lengths + ((number + i) % 2 == 0 ? "d64" : "d128") + " scale=0.1";
+      expect_correct("attention fwd bf16 " + shape + " stats" + forward[(2 * number + i) % std::size(forward)], 8);
+      expect_correct("attention bwd bf16 " + shape + backward[(2 * number + i) % std::size(backward)], 9);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Part, AttentionLengths, testing::Range(0, 8));
+
+// T6, T8: head dimensions by 8 and odd ones, and groups of heads of many sizes.
+TEST(Attention, HeadDimensionsAndGroups) {
+  for (int dim = 8; dim <= 256; dim += 8) {
+    const std::string d = "d" + std::to_string(dim);
+    expect_correct("attention fwd bf16 b1h2s70/150" + d + " scale=0.1 stats causal", 3);
+    expect_correct("attention bwd bf16 b1h2s70/150" + d + " scale=0.1 causal bottom_right", 3);
+  }
+  for (const int dim : {1, 3, 7, 15, 33, 65, 77, 129, 200, 255}) {
+    const std::string d = "d" + std::to_string(dim) + "/" + std::to_string(256 - dim);
+    expect_correct("attention fwd f16 b1h2s33/70" + d + " scale=0.1 stats", 4);
+    expect_correct("attention bwd f16 b1h2s33/70" + d + " scale=0.1", 4);
+  }
+  for (const int group : {1, 2, 5, 7, 8, 16, 71}) {
+    const std::string heads = "h" + std::to_string(2 * group) + "/2";
+    expect_correct("attention fwd bf16 b2" + heads + "s1/200d64 scale=0.125 stats causal bottom_right length_kv", 5);
+    expect_correct("attention fwd bf16 b1" + heads + "s65/130d128 scale=0.09 stats causal", 5);
+    expect_correct("attention bwd bf16 b1" + heads + "s65/130d64 scale=0.125 causal", 5);
   }
 }
 
@@ -358,8 +433,8 @@ TEST_P(AttentionCaseFile, RunsOnEveryEngine) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Folder, AttentionCaseFile,
-                         testing::Values("edges", "options", "options_backward", "decode", "any_layout", "float8",
-                                         "float8_backward"),
+                         testing::Values("edges", "options", "options_backward", "wide_backward", "decode",
+                                         "any_layout", "float8", "float8_backward"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Blocks that add up in a fixed order give the same bits whenever they come.
@@ -398,10 +473,11 @@ TEST(Attention, RaggedReadsNothingBeyondItsMemory) {
       c.problem = problem_of(line);
       c.seed = seed;
       c.zero_lengths = seed % 2 == 0 ? 2 : 0;
+      const std::shared_ptr<const PreparedAttention> prepared = prepare(c);
       for (const AttentionEngine& engine : attention::engines()) {
         if (engine.backend != GPUDNN_BACKEND_CUDA) continue;
         if (!engine.supports(c.problem, *Backend::at_hand().handle()->device)) continue;
-        EXPECT_EQ(check(Backend::at_hand(), engine, c, {.ends_mapping = true}), "")
+        EXPECT_EQ(check(Backend::at_hand(), engine, *prepared, {.ends_mapping = true}), "")
             << engine.name << ": " << describe(c);
       }
     }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,12 +29,19 @@ struct AttentionOptions {
   bool misaligned = false;    // each tensor one of its elements off its alignment
   bool ends_mapping = false;  // nothing is mapped behind any tensor: who reads beyond it faults
   int more_runs = 0;          // on the same memory, each of which must write the same bits
+  // Makes the call, where it is not made at once: `change` writes what a call may read on the device alone (lengths,
+  // offsets, pages, seeds), which is garbage before.
+  std::function<bool(const std::function<bool()>& call, const std::function<void()>& change)> captured = nullptr;
 };
 
-// Runs the engine on the backend and the reference in double on the host, from the same data. Empty, or what is wrong:
-// a value beyond its bound, a NaN, something written outside of the outputs' elements.
+// A case's memory, and what the reference in double on the host makes of it, once for all engines.
+struct PreparedAttention;
+[[nodiscard]] std::shared_ptr<const PreparedAttention> prepare(const AttentionCase& c);
+
+// Runs the engine on the backend with the same data. Empty, or what is wrong: a value beyond its bound, a NaN,
+// something written outside of the outputs' elements.
 [[nodiscard]] std::string check(const Backend& backend, const attention::AttentionEngine& engine,
-                                const AttentionCase& c, const AttentionOptions& options = {});
+                                const PreparedAttention& prepared, const AttentionOptions& options = {});
 
 [[nodiscard]] AttentionCase random_attention(Random& random);
 

@@ -29,13 +29,13 @@ namespace gpudnn::attention {
 [[nodiscard]] std::size_t flash_gather_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_gather_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
 
-[[nodiscard]] Support supports_flash_backward_sm90(const Problem& problem, const Device& device);
-[[nodiscard]] std::size_t flash_backward_sm90_workspace(const Problem& problem, const Device& device);
-[[nodiscard]] Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
-
 [[nodiscard]] Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
+
+[[nodiscard]] Support supports_flash_wide_backward_sm90(const Problem& problem, const Device& device);
+[[nodiscard]] std::size_t flash_wide_backward_sm90_workspace(const Problem& problem, const Device& device);
+[[nodiscard]] Status flash_wide_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
 
 [[nodiscard]] Support supports_flash_gather_backward_sm90(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t flash_gather_backward_sm90_workspace(const Problem& problem, const Device& device);

@@ -48,20 +48,28 @@ bool has_tiles(const Problem& problem, const TensorGeometry& bias) {
   return true;
 }
 
+// Bias that is the same for all rows, and dropout, which have a kernel of their own.
+bool has_options_of_keys(const Problem& problem) {
+  const TensorGeometry& bias = problem.bias;
+  if (bias.rank == 0) return problem.has_dropout != 0;
+  if (problem.has_dropout == 0 && has_tiles(problem, bias)) return false;
+  return bias.dims[2] == 1 && (bias.dims[1] == 1 || problem.heads_q() == problem.heads_k());
+}
+
 // Whether dBias is dS. Tiles of scores that nothing sees are zeros from a fill, which wants one piece of memory.
 bool sees_all(const Problem& problem) {
   return problem.has_left == 0 && problem.has_right == 0 && problem.has_length_q == 0 && problem.has_length_kv == 0;
 }
 bool dbias_is_ds(const Problem& problem) {
   const TensorGeometry& dbias = problem.dbias;
-  if (problem.bias.rank == 0 || !has_tiles(problem, dbias)) return false;
+  if (problem.bias.rank == 0 || has_options_of_keys(problem) || !has_tiles(problem, dbias)) return false;
   if (dbias.dims[0] != problem.batch() || dbias.dims[1] != problem.heads_q()) return false;
   return sees_all(problem) || element_span(dbias) == element_count(dbias);
 }
 
 // Whether dBias is made of an element for each row and column, by flash_dbias_sm90.
 bool has_wide_dbias(const Problem& problem) {
-  return problem.dbias.rank != 0 && !dbias_is_ds(problem) && !has_ragged(problem) &&
+  return problem.dbias.rank != 0 && !dbias_is_ds(problem) && !has_options_of_keys(problem) && !has_ragged(problem) &&
          problem.dbias.dims[2] == problem.length_q() && problem.dbias.dims[3] == problem.length_kv;
 }
 kernels::FlashDbiasParams wide_dbias_shape(const Problem& problem, const Device& device) {
@@ -77,7 +85,7 @@ FusedSpace fused_space(const Problem& problem, const Device& device) {
   space.all_tiles = space.query_tiles * heads;
   constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;  // which the kernel of dBias wants
   space.pitch = (space.query_tiles * rows + kTo - 1) / kTo * kTo;
-  space.dq_floats = space.all_tiles * rows * space.dim;
+  space.dq_floats = problem.dq.exists() ? space.all_tiles * rows * space.dim : 0;
   space.row_floats = 2 * space.pitch * heads;
   space.words = space.all_tiles + 1;
   space.bytes = 4 * (space.dq_floats + space.row_floats + space.words);
@@ -153,15 +161,19 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
 }
 
 // Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
-// alone reads q and dO from device memory. 8-bit products outrun the additions of dq, unless the L2 holds it: without
-// bounds, where no block waits for a shorter one, fewer heads at once.
-std::int32_t fused_heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, bool is_turned) {
+// alone reads q and dO from device memory. Of short sequences, as many as leave q, dO and dq half of the L2: then the
+// tiles of one head, which add dq in turn, are further apart. 8-bit products outrun the additions of dq, unless the L2
+// holds it: without bounds, where no block waits for a shorter one, fewer heads at once.
+std::int32_t fused_heads_of_section(const Problem& problem, const Device& device, const FusedSpace& space,
+                                    bool is_turned) {
+  const std::int64_t heads = problem.batch() * problem.heads_k();
+  const std::int64_t row = problem.length_q() * (problem.heads_q() / problem.heads_k()) * space.dim;
+  const auto held = [&](std::int64_t bytes_of_element) {
+    return static_cast<std::int64_t>(device.l2_bytes) / 2 / std::max<std::int64_t>(row * bytes_of_element, 1);
+  };
   std::int64_t most = std::max((device.multiprocessors + 7) / 8, 1);
-  if (is_turned && sees_all(problem)) {
-    const std::int64_t dq_bytes = problem.length_q() * (problem.heads_q() / problem.heads_k()) * 128 * 4;
-    most = std::clamp<std::int64_t>(
-        static_cast<std::int64_t>(device.l2_bytes) / 2 / std::max<std::int64_t>(dq_bytes, 1), 1, most);
-  }
+  if (is_turned && sees_all(problem)) most = std::clamp<std::int64_t>(held(4), 1, most);
+  most = std::max(most, held(2 + 2 + 4));
   const std::int64_t sections = (heads + most - 1) / most;
   return static_cast<std::int32_t>((heads + sections - 1) / sections);
 }
@@ -169,14 +181,14 @@ std::int32_t fused_heads_of_section(const Problem& problem, const Device& device
 }  // namespace
 
 Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device) {
-  if (const Support common = supports_backward_sm90(problem, device, true); !common) return common;
-  if (!problem.dq.exists() || (!problem.dk.exists() && !problem.dv.exists())) {
-    return Support::no("it makes dq together with dk or dv");
-  }
-  if (problem.bias.rank != 0 && !has_tiles(problem, problem.bias)) {
+  if (const Support common = supports_backward_sm90(problem, device, {.ragged = true, .dropout = true}); !common)
+    return common;
+  if (problem.bias.rank != 0 && !has_tiles(problem, problem.bias) && !has_options_of_keys(problem)) {
     return Support::no(
-        "it takes bias of all rows and columns in the tensors' type, at strides that are multiples of 8");
+        "it takes bias of keys, or of all rows and columns in the tensors' type, at strides that are multiples of 8");
   }
+  if (problem.has_dropout != 0 && !has_options_of_keys(problem))
+    return Support::no("it takes dropout with bias of keys");
   if (problem.dbias.rank != 0 && !dbias_is_ds(problem)) {
     if (const char* const reason = unsupported_gather_options(problem)) return Support::no(reason);
   }
@@ -218,7 +230,8 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
     params.amax_ds = numbers->amax_ds;
   }
   const std::int64_t rows = kernels::flash_fused_stream(space.dim);
-  params.has_bias = problem.bias.rank != 0;
+  params.has_options_of_keys = has_options_of_keys(problem);
+  params.has_bias = problem.bias.rank != 0 && !params.has_options_of_keys;
   params.bias_has_batches = params.has_bias && problem.bias.dims[0] != 1;
   params.bias_has_heads = params.has_bias && problem.bias.dims[1] != 1;
   params.writes_dbias = dbias_is_ds(problem);
@@ -248,6 +261,10 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
     params.scale_ds = numbers->scale_ds;
   }
   const kernels::AttentionParams tensors = attention_params(problem, args);
+  params.key_bias = tensors.bias;
+  params.drops = tensors.has_dropout && tensors.dropout.threshold != 0;
+  params.dropout = tensors.dropout;
+  params.keep_scale = tensors.has_dropout ? static_cast<float>(tensors.dropout.scale) : 1.0F;
   params.is_ragged = has_ragged(problem);
   params.q_rows = tensors.q;
   params.k_rows = tensors.k;
@@ -261,7 +278,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.lse = delta.lse;
   params.delta = delta.delta;
   params.pitch = delta.pitch;
-  params.dq = dq_tiles;
+  params.dq = problem.dq.exists() ? dq_tiles : nullptr;
   params.added = words;
   params.tickets = words + space.all_tiles;
   params.heads = static_cast<std::int32_t>(problem.heads_k());
@@ -271,14 +288,14 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
   params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
-  params.heads_of_section = fused_heads_of_section(problem, site.device, params.batch_heads, params.is_turned);
+  params.heads_of_section = fused_heads_of_section(problem, site.device, space, params.is_turned);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
   params.scale = static_cast<float>(problem.scale);
   params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
   params.result_scale = params.is_turned ? 1.0F : params.scale;
   kernels::FlashFusedDqParams dq;
-  dq.tiles = dq_tiles;
+  dq.tiles = params.dq;
   dq.added = words;
   dq.dq = tensors.dq;
   dq.mask = delta.mask;

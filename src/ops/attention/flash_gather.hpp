@@ -13,6 +13,9 @@ struct GatherTiles {
   int rows = 128;
   int short_rows = 128;  // of a tile for few rows
   int columns = 128;
+  int short_columns = 0;  // of tiles of short_rows; 0: as the others
+  int short_blocks = 1;   // of a multiprocessor
+  double short_step = 0;  // the least microseconds of a step of theirs
   double bytes = 0;       // a microsecond, of the device
   double operations = 0;  // a microsecond, of one multiprocessor
 };

@@ -13,16 +13,8 @@ std::int64_t key_tiles(const Problem& problem) {
   return problem.batch() * problem.heads_k() * ((problem.length_kv + kRows - 1) / kRows);
 }
 
-// Blocks that share the query heads of a head of k and v, so that dk and dv, with a tile of keys for each block, fill
-// the device: with the causal mask, whose tiles differ, some for each multiprocessor.
 std::int64_t parts_of_group(const Problem& problem, const Device& device) {
-  constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
-  const std::int64_t group = problem.heads_q() / problem.heads_k();
-  const std::int64_t tiles = key_tiles(problem);
-  if (tiles >= std::int64_t{2} * device.multiprocessors || group * problem.length_q() < kWorthSharing) return 1;
-  std::int64_t parts = 1;
-  while (parts < group && (group % parts != 0 || tiles * parts < std::int64_t{3} * device.multiprocessors)) ++parts;
-  return parts;
+  return parts_of_group(problem, key_tiles(problem), device.multiprocessors);
 }
 
 // Floats of one of their sums.

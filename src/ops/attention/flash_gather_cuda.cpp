@@ -23,26 +23,43 @@ std::int64_t visible_columns_at_most(const Problem& problem, std::int64_t q_rows
   return columns;
 }
 
-// The number of blocks that share the columns that a tile sees, by a model of the time in microseconds.
+// The number of blocks that share the columns that a tile sees, by a model of the time in microseconds: blocks that are
+// resident share the memory's rate, and none makes a step faster than it multiplies.
 std::int64_t best_splits(const Problem& problem, const Device& device, const GatherTiles& tiles,
                          const GatherShape& shape, std::int64_t visible) {
   constexpr double kBlock = 3;      // of a block's first loads and last stores
   constexpr double kCombine = 2.5;  // of the second kernel
-  const std::int64_t columns = tiles.columns;
+  constexpr double kSplit = 0.09;   // of one split in it
+  const bool is_short = shape.rows <= tiles.short_rows && tiles.short_columns != 0;
+  const std::int64_t columns = is_short ? tiles.short_columns : tiles.columns;
+  const std::int64_t places = std::int64_t{device.multiprocessors} * (is_short ? tiles.short_blocks : 1);
   const std::int64_t tile_rows = shape.rows_of_tile;
   const std::int64_t steps = (visible + columns - 1) / columns;
   const std::int64_t all_tiles = shape.row_tiles * shape.heads * problem.batch();
   const auto dims = static_cast<double>(problem.dim_qk() + problem.dim_v());
-  const double step = std::max(static_cast<double>(columns) * dims * 2 * device.multiprocessors / tiles.bytes,
-                               static_cast<double>(tile_rows * columns) * dims * 2 / tiles.operations);
+  const double multiplies =
+      is_short ? tiles.short_step : static_cast<double>(tile_rows * columns) * dims * 2 / tiles.operations;
+  // Where two blocks of a multiprocessor have room, one keeps a little less of the memory busy; and where some have
+  // two, those take as long as if all had.
+  const auto step_of = [&](std::int64_t blocks) {
+    double resident = static_cast<double>(blocks);
+    if (is_short && tiles.short_blocks > 1) {
+      resident = blocks <= device.multiprocessors ? 1.07 * resident : static_cast<double>(places);
+    }
+    return std::max(static_cast<double>(columns) * dims * 2 * resident / tiles.bytes, multiplies);
+  };
   const double row_bytes = static_cast<double>(shape.rows * shape.heads * problem.batch() * problem.dim_v()) * 8;
   std::int64_t best = 1;
   double least = 0;
   for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(steps, kernels::kFlashGatherMaxSplits); ++splits) {
-    const std::int64_t waves = (all_tiles * splits + device.multiprocessors - 1) / device.multiprocessors;
+    const std::int64_t whole_waves = all_tiles * splits / places;
+    const std::int64_t rest = all_tiles * splits - whole_waves * places;
     const auto steps_each = static_cast<double>((steps + splits - 1) / splits);
-    double time = static_cast<double>(waves) * (kBlock + steps_each * step);
-    if (splits > 1) time += kCombine + static_cast<double>(splits) * row_bytes / tiles.bytes;
+    double time = static_cast<double>(whole_waves) * (kBlock + steps_each * step_of(places));
+    if (rest > 0) time += kBlock + steps_each * step_of(is_short ? rest : places);
+    if (splits > 1) {
+      time += kCombine + kSplit * static_cast<double>(splits) + static_cast<double>(splits) * row_bytes / tiles.bytes;
+    }
     if (splits == 1 || time < least) least = time, best = splits;
   }
   return best;

@@ -12,11 +12,26 @@
 namespace gpudnn::attention {
 namespace {
 
+// Whether flash_decode_sm90 takes its tiles of 64 rows, if TMA takes k and v.
+bool decodes(const Problem& problem) {
+  for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
+    if (tensor->is_ragged()) return false;
+  }
+  return problem.bias.rank == 0 && problem.has_alibi == 0 && problem.has_soft_cap == 0 && problem.has_dropout == 0 &&
+         problem.scale > 0;
+}
+
 GatherShape shape_of(const Problem& problem, const Device& device) {
+  const int dim = gather_dim(problem);
   GatherTiles tiles;
   tiles.rows = 128;
   tiles.short_rows = 64;
-  tiles.columns = kernels::flash_gather_columns(gather_dim(problem));
+  tiles.columns = kernels::flash_gather_columns(dim);
+  if (decodes(problem)) {
+    tiles.short_columns = kernels::flash_decode_columns(dim);
+    tiles.short_blocks = kernels::flash_decode_blocks(dim);
+    tiles.short_step = 0.85;
+  }
   tiles.bytes = 4.3e6;
   tiles.operations = 4.2e6;
   return gather_shape(problem, device, tiles);
@@ -51,32 +66,23 @@ std::int32_t encode_bias(const Problem& problem, const Args& args, const GatherS
   const TensorGeometry& bias = problem.bias;
   if (bias.rank == 0 || shape.packed != 1 || shape.rows_of_tile != 128) return 0;
   const bool is_biased = params->kind == kernels::FlashGatherKind::biased;
-  if (bias.dims[2] == 1 && !is_biased) return 0;
   Tensor rows;
   rows.geometry = bias;
   for (int i = 0; i < 3; ++i) {
     if (bias.dims[i] != 1 && (bias.strides[i] <= 0 || bias.strides[i] >= std::int64_t{1} << 38)) return 0;
   }
-  const std::int32_t box = !is_biased ? shape.rows_of_tile : bias.dims[2] == 1 ? 1 : 64;
+  const std::int32_t box = bias.dims[2] == 1 ? 1 : is_biased ? 64 : shape.rows_of_tile;
   return cuda::makes_tensor_maps() && encode(rows, args.bias, box, &params->bias_map) ? box : 0;
 }
 
-// The kernel's instance, and the units of its scores: those of `alibi` stay sums of products.
+// The kernel's instance.
 void choose_kind(const Problem& problem, const GatherShape& shape, int dim, kernels::FlashGatherParams* params) {
   if (shape.rows_of_tile != 128 || dim > 128) return;
   if (!params->modifies) params->kind = kernels::FlashGatherKind::plain;
-  // With a head dimension of 128, bias of each row is 1 to 2 % faster in the general instance.
-  const bool gains = dim == 64 || (problem.bias.rank != 0 && problem.bias.dims[2] == 1);
-  if (problem.bias.rank != 0 && gains && problem.has_alibi == 0 && problem.has_soft_cap == 0 &&
-      problem.has_dropout == 0 && shape.packed == 1) {
+  if (problem.bias.rank != 0 && problem.has_alibi == 0 && problem.has_soft_cap == 0 && problem.has_dropout == 0 &&
+      shape.packed == 1) {
     params->kind = kernels::FlashGatherKind::biased;
   }
-  const bool is_usual = problem.scale > 0x1p-20 && problem.scale < 0x1p20;
-  if (problem.has_alibi == 0 || problem.has_soft_cap != 0 || problem.bias.rank != 0 || !is_usual) return;
-  params->kind = kernels::FlashGatherKind::alibi;
-  params->slope_scale = static_cast<float>(1 / problem.scale);
-  params->softmax_scale_log2 = static_cast<float>(problem.scale * kLog2E);
-  params->max_scale = static_cast<float>(problem.scale);
 }
 
 // Bias is loaded by 8 columns at once.
@@ -150,9 +156,10 @@ Status flash_gather_sm90(const LaunchSite& site, const Problem& problem, const A
     params.next_tile = static_cast<std::int32_t*>(site.workspace);
   }
   choose_kind(problem, shape, dim, &params);
+  const bool may_decode = shape.rows_of_tile == 64 && decodes(problem);
   // Where TMA takes neither, rows come one by one.
-  [[maybe_unused]] const bool by_boxes = cuda::with_context(site.device.ordinal, [&] {
-    const std::int64_t columns = kernels::flash_gather_columns(dim);
+  const bool by_boxes = cuda::with_context(site.device.ordinal, [&] {
+    const std::int64_t columns = may_decode ? kernels::flash_decode_columns(dim) : kernels::flash_gather_columns(dim);
     params.k_box = encode_boxes_of(problem.k, args.k.data, problem.is_paged(), columns, &params.k_map);
     params.v_box = encode_boxes_of(problem.v, args.v.data, problem.is_paged(), columns, &params.v_map);
     params.bias_box = encode_bias(problem, args, shape, &params);
@@ -161,6 +168,11 @@ Status flash_gather_sm90(const LaunchSite& site, const Problem& problem, const A
     }
     return params.k_box != 0 && params.v_box != 0;
   });
+  if (may_decode && by_boxes) {
+    kernels::launch_flash_decode_sm90(params, element_type(problem.type()), dim, site.stream);
+    return cuda::launch_status("flash_decode_sm90");
+  }
+  if (may_decode) params.k_box = params.v_box = 0;  // of other tiles
   kernels::launch_flash_gather_sm90(params, element_type(problem.type()), dim, shape.rows_of_tile / 64,
                                     site.device.multiprocessors, site.stream);
   return cuda::launch_status("flash_gather_sm90");

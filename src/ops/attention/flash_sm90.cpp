@@ -73,26 +73,40 @@ const char* unsupported_layout(const Tensor& tensor, bool takes_ragged) {
   return nullptr;
 }
 
-const char* unsupported_options(const Problem& problem, bool takes_ragged) {
-  if (problem.has_alibi != 0 || problem.has_soft_cap != 0) return "it takes no ALiBi and no soft cap";
-  if (problem.has_dropout != 0) return "it takes no dropout";
+// What a step of the product of scores adds: ALiBi, or a bias that all rows share.
+bool adds(const Problem& problem) { return problem.has_alibi != 0 || problem.bias.rank != 0; }
+const char* unsupported_to_add(const Problem& problem) {
+  if (!adds(problem)) return nullptr;
+  if (problem.dim_qk() > 128 || problem.dim_v() > 128) return "it adds to scores with head dimensions up to 128";
+  // Below, what is added over the scale leaves the range of f16.
+  if (!(problem.scale > 0x1p-14 && problem.scale < 0x1p14)) return "it adds to scores of scales from 2^-14 to 2^14";
+  const TensorGeometry& bias = problem.bias;
+  if (bias.rank == 0) return nullptr;
+  if (bias.dims[2] != 1 || bias.dims[3] == 1) return "it takes bias of keys alone, the same for all rows";
+  return bias.type == problem.type() ? nullptr : "it takes bias in the tensors' type";
+}
+
+const char* unsupported_options(const Problem& problem, const FlashTakes& takes) {
+  if (problem.has_soft_cap != 0) return "it takes no soft cap";
+  if (problem.has_dropout != 0 && !takes.dropout) return "it takes no dropout";
+  if (problem.dropout_mask.rank != 0) return "it writes no dropout mask";
   if (problem.block_mask.rank != 0) return "it takes no block mask";
   if (problem.is_paged()) return "it takes no paged keys";
   if (problem.length_q() >= kMaxLength || problem.length_kv >= kMaxLength) return "it takes lengths below 2^30";
   for (const Tensor* rows : {&problem.stats, &problem.max, &problem.sum_exp}) {
-    if (rows->is_ragged() && !takes_ragged) return "it takes no ragged offsets";
+    if (rows->is_ragged() && !takes.ragged) return "it takes no ragged offsets";
   }
   return nullptr;
 }
 
-Support supports_common(const Problem& problem, const Device& device, bool takes_ragged = false) {
+Support supports_common(const Problem& problem, const Device& device, const FlashTakes& takes = {}) {
   if (device.compute_capability() != 90) return Support::no("it needs compute capability 9.0");
   if (problem.type() != GPUDNN_DATA_HALF && problem.type() != GPUDNN_DATA_BFLOAT16) {
     return Support::no("it takes f16 and bf16");
   }
-  if (const char* const reason = unsupported_options(problem, takes_ragged)) return Support::no(reason);
+  if (const char* const reason = unsupported_options(problem, takes)) return Support::no(reason);
   for (const Tensor* tensor : {&problem.q, &problem.k, &problem.v, &problem.o}) {
-    if (const char* const reason = unsupported_layout(*tensor, takes_ragged)) return Support::no(reason);
+    if (const char* const reason = unsupported_layout(*tensor, takes.ragged)) return Support::no(reason);
   }
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
@@ -109,7 +123,7 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
 bool holds(const kernels::FlashForwardShape& shape, const Problem& problem) {
-  return problem.dim_qk() <= shape.dim_qk && problem.dim_v() <= shape.dim_v;
+  return shape.adds == adds(problem) && problem.dim_qk() <= shape.dim_qk && problem.dim_v() <= shape.dim_v;
 }
 
 // The first shape that holds the head dimensions, those for short sequences only where they are.
@@ -124,13 +138,16 @@ int forward_shape(const Problem& problem) {
   return shape;
 }
 
-// Backward's lse and delta: a row of each head is padded.
-std::int64_t backward_pitch(const Problem& problem) {
-  constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;
-  return (problem.length_q() + kTo - 1) / kTo * kTo;
-}
-
 }  // namespace
+
+std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int64_t blocks) {
+  constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
+  const std::int64_t group = problem.heads_q() / problem.heads_k();
+  if (tiles >= 2 * blocks || group * problem.length_q() < kWorthSharing) return 1;
+  std::int64_t parts = 1;
+  while (parts < group && (group % parts != 0 || tiles * parts < 3 * blocks)) ++parts;
+  return parts;
+}
 
 kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch, void* workspace) {
   const kernels::AttentionParams tensors = attention_params(problem, args);
@@ -151,25 +168,32 @@ kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args,
 bool is_short_forward_sm90(const Problem& problem) {
   const std::int64_t dim = std::max(problem.dim_qk(), problem.dim_v());
   const std::int64_t longer = std::max(problem.length_q(), problem.length_kv);
-  if (dim > 128) return false;
+  if (dim > 128 || adds(problem)) return false;
   // With up to 128 columns of o at one tile of rows.
   if (dim > 64) return longer <= 64;
   // Up to 64 columns of o, where the two shapes' time crosses on an H200: under a causal mask or a window late, as wide
   // tiles compute more that is hidden; else by what tiles compute, of which short ones take 1.24 times as long.
-  if (problem.has_left != 0 || problem.has_right != 0) return longer <= 1024;
+  constexpr double kOfShort = 1.24;
+  const kernels::FlashForwardShape& narrow = kernels::kFlashForwardShapes[0];
+  const kernels::FlashForwardShape& wide = kernels::kFlashForwardShapes[3];
+  if (problem.has_left != 0 || problem.has_right != 0) {
+    if (longer < 1024 || problem.has_left == 0 || problem.has_right == 0) return longer < 1024;
+    // Columns that a row's tile computes, whose window begins anywhere in a tile.
+    const double window = static_cast<double>(problem.left) + static_cast<double>(problem.right);
+    const auto computed = [&](const kernels::FlashForwardShape& its) { return window + its.rows + its.columns; };
+    return kOfShort * computed(narrow) < computed(wide);
+  }
   if (longer <= 256) return true;
-  const auto computed = [&](int shape) {
-    const kernels::FlashForwardShape& its = kernels::kFlashForwardShapes[shape];
+  const auto computed = [&](const kernels::FlashForwardShape& its) {
     const auto whole = [](std::int64_t length, std::int64_t of) { return (length + of - 1) / of * of; };
     return static_cast<double>(whole(problem.length_q(), its.rows) * whole(problem.length_kv, its.columns));
   };
-  constexpr int kShort = 0, kWide = 2;  // of kFlashForwardShapes
-  return longer <= 512 && 1.24 * computed(kShort) < computed(kWide);
+  return longer <= 512 && kOfShort * computed(narrow) < computed(wide);
 }
 
 Support supports_flash_forward_sm90(const Problem& problem, const Device& device) {
   if (problem.backward != 0) return Support::no("it is a forward engine");
-  if (problem.bias.rank != 0) return Support::no("it takes no bias");
+  if (const char* const reason = unsupported_to_add(problem)) return Support::no(reason);
   return supports_common(problem, device);
 }
 
@@ -191,6 +215,18 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   params.max = row_values(problem.max, args.max.data);
   params.sum_exp = row_values(problem.sum_exp, args.sum_exp.data);
   params.sink = problem.has_sink != 0 ? args.sink : nullptr;
+  if (problem.has_alibi != 0) params.alibi_slopes = args.alibi_slopes;
+  params.slope_scale = static_cast<float>(1 / problem.scale);
+  if (problem.bias.rank != 0) {
+    params.bias = args.bias;
+    for (int i = 0; i < 3; ++i) {
+      const int of = i < 2 ? i : 3;
+      params.bias_strides[i] = problem.bias.dims[of] == 1 ? 0 : problem.bias.strides[of];
+    }
+    // Bias over the scale leaves f16's range, bias over (the scale x the power) does not.
+    params.bias_power = static_cast<float>(std::exp2(std::ceil(std::max(0.0, -std::log2(problem.scale)))));
+    params.bias_scale = static_cast<float>(1 / (problem.scale * params.bias_power));
+  }
   params.o_data = args.o.data;
   for (int i = 0; i < 4; ++i) params.o_strides[i] = problem.o.geometry.strides[i];
   params.heads = static_cast<std::int32_t>(problem.heads_q());
@@ -216,69 +252,21 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   return cuda::launch_status("flash_forward_sm90");
 }
 
-Support supports_backward_sm90(const Problem& problem, const Device& device, bool takes_ragged) {
+Support supports_backward_sm90(const Problem& problem, const Device& device, const FlashTakes& takes) {
   if (problem.backward == 0) return Support::no("it is a backward engine");
-  if (const Support common = supports_common(problem, device, takes_ragged); !common) return common;
-  if (problem.dim_qk() > 128 || problem.dim_v() > 128) return Support::no("it takes head dimensions up to 128");
+  if (problem.has_alibi != 0) return Support::no("it takes no ALiBi");
+  if (const Support common = supports_common(problem, device, takes); !common) return common;
+  if (problem.dim_qk() > takes.widest || problem.dim_v() > takes.widest) {
+    return Support::no(takes.widest == 128 ? "it takes head dimensions up to 128"
+                                           : "it takes head dimensions up to 256");
+  }
   if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
-  if (const char* const reason = unsupported_layout(problem.d_o, takes_ragged)) return Support::no(reason);
+  if (const char* const reason = unsupported_layout(problem.d_o, takes.ragged)) return Support::no(reason);
   for (const Tensor* gradient : {&problem.dq, &problem.dk, &problem.dv}) {
     if (!gradient->exists()) continue;
-    if (const char* const reason = unsupported_layout(*gradient, takes_ragged)) return Support::no(reason);
+    if (const char* const reason = unsupported_layout(*gradient, takes.ragged)) return Support::no(reason);
   }
   return Support::yes();
-}
-
-Support supports_flash_backward_sm90(const Problem& problem, const Device& device) {
-  if (problem.bias.rank != 0) return Support::no("it takes no bias");
-  if (problem.dbias.rank != 0 || problem.has_dsink != 0) return Support::no("it makes no dBias and no dSink");
-  return supports_backward_sm90(problem, device, false);
-}
-
-std::size_t flash_backward_sm90_workspace(const Problem& problem, const Device&) {
-  return static_cast<std::size_t>(2 * 4 * backward_pitch(problem) * problem.batch() * problem.heads_q());
-}
-
-Status flash_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const kernels::FlashDeltaParams delta = delta_params(problem, args, backward_pitch(problem), site.workspace);
-  kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
-  const int dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
-  for (const bool of_keys : {false, true}) {
-    const Tensor& out1 = of_keys ? problem.dk : problem.dq;
-    const bool writes_out2 = of_keys && problem.dv.exists();
-    if (!out1.exists() && !writes_out2) continue;
-    kernels::FlashBackwardParams params;
-    const std::int64_t held = kernels::kFlashBackwardRows;
-    const std::int64_t stream = kernels::flash_backward_stream(of_keys, dim);
-    const bool encoded = cuda::with_context(site.device.ordinal, [&] {
-      return encode(problem.q, args.q.data, of_keys ? stream : held, of_keys ? &params.b1 : &params.a1) &&
-             encode(problem.d_o, args.d_o.data, of_keys ? stream : held, of_keys ? &params.b2 : &params.a2) &&
-             encode(problem.k, args.k.data, of_keys ? held : stream, of_keys ? &params.a1 : &params.b1) &&
-             encode(problem.v, args.v.data, of_keys ? held : stream, of_keys ? &params.a2 : &params.b2) &&
-             (!out1.exists() || encode(out1, of_keys ? args.dk.data : args.dq.data, 64, &params.out1)) &&
-             (!writes_out2 || encode(problem.dv, args.dv.data, 64, &params.out2));
-    });
-    GPUDNN_REQUIRE(encoded, GPUDNN_STATUS_INTERNAL_ERROR,
-                   "the driver refused a tensor map for this problem; please report it with the problem's line");
-    const std::int64_t heads = of_keys ? problem.heads_k() : problem.heads_q();
-    const std::int64_t length = of_keys ? problem.length_kv : problem.length_q();
-    params.mask = delta.mask;
-    params.lse = delta.lse;
-    params.delta = delta.delta;
-    params.pitch = delta.pitch;
-    params.heads = static_cast<std::int32_t>(heads);
-    params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
-    params.tiles_of_head = static_cast<std::int32_t>((length + held - 1) / held);
-    params.batch_heads = static_cast<std::int32_t>(problem.batch() * heads);
-    params.heads_of_section =
-        heads_of_section(problem, site.device, heads, of_keys ? problem.length_q() : problem.length_kv);
-    params.writes_out1 = out1.exists();
-    params.writes_out2 = writes_out2;
-    params.scale = static_cast<float>(problem.scale);
-    params.scale_log2 = static_cast<float>(problem.scale * kLog2E);
-    kernels::launch_flash_backward_sm90(params, element_type(problem.type()), dim, of_keys, site.stream);
-  }
-  return cuda::launch_status("flash_backward_sm90");
 }
 
 }  // namespace gpudnn::attention

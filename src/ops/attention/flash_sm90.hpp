@@ -14,7 +14,15 @@ constexpr double kLog2E = 1.4426950408889634;
 [[nodiscard]] bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map);
 
 // What the backward engines refuse but for bias, dBias and dSink.
-[[nodiscard]] Support supports_backward_sm90(const Problem& problem, const Device& device, bool takes_ragged);
+struct FlashTakes {
+  bool ragged = false;
+  bool dropout = false;
+  std::int64_t widest = 128;  // head dimension, or 256
+};
+[[nodiscard]] Support supports_backward_sm90(const Problem& problem, const Device& device, const FlashTakes& takes);
+// Parts of a group of query heads, so that their tiles of keys, `tiles` without parts, fill the `blocks` that run at
+// once: with the causal mask, whose tiles differ, some for each.
+[[nodiscard]] std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int64_t blocks);
 // lse and delta, of `pitch` rows of each head, at `workspace`.
 [[nodiscard]] kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch,
                                                      void* workspace);

@@ -1,0 +1,332 @@
+// What the blocks of flash_wide_backward_sm90 hold in shared memory, and the threads that do not multiply: they take
+// tiles of keys, load tiles by TMA, and add dq's tiles to device memory in their order.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/attention/flash_wide_backward_sm90.hpp"
+#include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/bulk_reduce.cuh"
+#include "kernels/ptx/gpu_scope.cuh"
+#include "kernels/ptx/tma_tile_5d_multicast.cuh"
+
+namespace gpudnn::kernels::flash_sm90 {
+
+template <class T, int kDimQk_, int kDimV_>
+struct WideConfig {
+  using Element = T;
+  static constexpr int kDimQk = kDimQk_;
+  static constexpr int kDimV = kDimV_;
+  static constexpr int kBlocks = kFlashWideBlocks;  // of a cluster: neighbouring tiles of keys
+  static constexpr int kRows = kFlashWideRows;
+  static constexpr int kStream = kFlashWideStream;
+  static constexpr int kThreads = 3 * kWarpgroup;
+  static constexpr int kQStages = 2;
+  static constexpr int kDOStages = kDimV <= 128 ? 2 : 1;
+  static constexpr int kPanelElements = 64 * kPanelColumns;  // of every tile: 64 rows
+  static constexpr int kPanel = 64 * kPanelBytes;
+  static constexpr int kPanelsQk = kDimQk / kPanelColumns;
+  static constexpr int kPanelsV = kDimV / kPanelColumns;
+  static constexpr int kDqFloats = kStream * kDimQk;
+  static constexpr int kBoxRows = kFlashWideBox;
+  // dq's panels before this one are the first consumer's.
+  static constexpr int kFirstsPanels = (kPanelsQk + 1) / 2;
+  static constexpr int kReaders = 8 * kBlocks;  // warps that read a tile of q or dO
+  static_assert(kRows == 64 && kStream == 64, "a warpgroup has all rows of a tile");
+};
+
+struct WideTile {
+  int batch, head, index, row;  // index -1: there are no more
+  int part;
+  int first, end;  // query tiles that see any key of the cluster's
+  Sequence sequence;
+};
+
+constexpr int kWideAdders = 3;  // threads that add dq's panels to device memory
+
+template <class C>
+struct WideShared {
+  alignas(1024) unsigned char k[C::kPanelsQk * C::kPanel];
+  alignas(1024) unsigned char v[C::kPanelsV * C::kPanel];
+  alignas(1024) unsigned char q[C::kQStages][C::kPanelsQk * C::kPanel];
+  alignas(1024) unsigned char d_o[C::kDOStages][C::kPanelsV * C::kPanel];
+  alignas(1024) unsigned char ds[2][C::kPanel];          // {queries, keys}
+  alignas(1024) float dq[2][C::kPanelElements];          // of each consumer: {8 queries, thread, 4}
+  alignas(1024) float probabilities[C::kPanelElements];  // {8 queries, thread, 4}
+  alignas(16) float lse[C::kQStages][C::kStream];
+  alignas(16) float delta[C::kDOStages][C::kStream];
+  std::uint64_t held_full, held_empty;
+  std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
+  std::uint64_t d_o_full[C::kDOStages], d_o_empty[C::kDOStages];
+  std::uint64_t p_full, p_empty;
+  std::uint64_t ds_full[2], ds_empty[2];
+  std::uint64_t dq_full[2][kWideAdders];  // of each consumer
+  std::uint64_t dq_empty[2];              // of the other block's
+  std::uint64_t dq_received[2];
+  std::uint64_t held_read[2];
+  std::uint64_t tile_full[2], tile_empty[2];
+  std::uint64_t ticket_full[2], ticket_empty[2];
+  std::uint64_t ticket[2];
+  WideTile tile[2];
+};
+
+enum WideBarrier { kWideOneMeets = 1 };  // and the next
+
+struct WideRange {
+  int first, end;
+};
+// Query tiles that see any of `rows` keys from `row` on.
+__device__ __forceinline__ WideRange wide_range(const FlashMask& mask, const Sequence& s, int row, int rows) {
+  const int last = min(row + rows, s.length_kv) - 1;
+  const int first = first_row(mask, s, row);
+  const int end = end_row(mask, s, last);
+  if (last < row || end <= first) return {0, 0};
+  return {first / kFlashWideStream, (end + kFlashWideStream - 1) / kFlashWideStream};
+}
+
+template <class C>
+__device__ __forceinline__ WideTile wide_tile(const FlashWideBackwardParams& p, int number, int rank) {
+  const int section_tiles = p.heads_of_section * p.key_tiles;
+  const int section = number / section_tiles;
+  const int rest = number - section * section_tiles;
+  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
+  const int batch_head = section * p.heads_of_section + rest % heads;
+  WideTile tile;
+  tile.part = batch_head % p.parts;
+  tile.head = batch_head / p.parts % p.heads;
+  tile.batch = batch_head / p.parts / p.heads;
+  const int index = rest / heads;
+  tile.index = index * C::kBlocks + rank;
+  tile.row = tile.index * C::kRows;
+  tile.sequence = sequence_of(p.mask, tile.batch);
+  const WideRange range = wide_range(p.mask, tile.sequence, index * C::kBlocks * C::kRows, C::kBlocks * C::kRows);
+  tile.first = range.first;
+  tile.end = range.end;
+  return tile;
+}
+
+// Query heads of a tile's part, and the first of them.
+__device__ __forceinline__ int wide_members(const FlashWideBackwardParams& p) { return p.group / p.parts; }
+__device__ __forceinline__ int wide_first_head(const FlashWideBackwardParams& p, const WideTile& tile) {
+  return tile.head * p.group + tile.part * wide_members(p);
+}
+
+// lse or delta of a query head.
+__device__ __forceinline__ const float* wide_rows(const FlashWideBackwardParams& p, const float* values,
+                                                  const WideTile& tile, int head) {
+  return values + static_cast<std::int64_t>(tile.batch * p.heads * p.group + head) * p.pitch;
+}
+
+// By one lane of each block of the cluster: a warp has read a tile that all of them have.
+template <class C>
+__device__ __forceinline__ void release(std::uint64_t* empty) {
+  const auto lane = static_cast<std::uint32_t>(threadIdx.x) % 32;
+  if (lane < C::kBlocks) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), lane));
+}
+
+// This block's rows of a tile of q or dO, to all blocks of the cluster.
+template <class C, int kPanels>
+__device__ __forceinline__ void load_stream(unsigned char* to, const tile::TensorMap& map, std::uint64_t* full, int row,
+                                            int head, int batch) {
+#pragma unroll
+  for (int panel = 0; panel < kPanels; ++panel) {
+    const int first = static_cast<int>(ptx::cluster_ctarank()) * C::kBoxRows;
+    ptx::tma_tile_5d_multicast(to + panel * C::kPanel + first * kPanelBytes, &map, full, panel * kPanelColumns,
+                               row + first, head, batch, 0, (1U << C::kBlocks) - 1);
+  }
+}
+
+// A tile of q and lse, and one of dO and delta.
+template <class C>
+__device__ __forceinline__ void load_wide_q(const FlashWideBackwardParams& p, const WideTile& tile, int row, int head,
+                                            tile::PipelineState<C::kQStages>& turn, WideShared<C>& shared) {
+  const int stage = turn.stage;
+  tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
+  ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kPanelsQk * C::kPanel + C::kStream * 4);
+  load_stream<C, C::kPanelsQk>(shared.q[stage], p.q, &shared.q_full[stage], row, head, tile.batch);
+  ptx::bulk_copy(shared.lse[stage], wide_rows(p, p.lse, tile, head) + row, C::kStream * 4, &shared.q_full[stage]);
+  turn.next();
+}
+template <class C>
+__device__ __forceinline__ void load_wide_d_o(const FlashWideBackwardParams& p, const WideTile& tile, int row, int head,
+                                              tile::PipelineState<C::kDOStages>& turn, WideShared<C>& shared) {
+  const int stage = turn.stage;
+  tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
+  ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kPanelsV * C::kPanel + C::kStream * 4);
+  load_stream<C, C::kPanelsV>(shared.d_o[stage], p.d_o, &shared.d_o_full[stage], row, head, tile.batch);
+  ptx::bulk_copy(shared.delta[stage], wide_rows(p, p.delta, tile, head) + row, C::kStream * 4, &shared.d_o_full[stage]);
+  turn.next();
+}
+
+template <class C>
+struct WideTurns {
+  tile::PipelineState<C::kQStages> q;
+  tile::PipelineState<C::kDOStages> d_o;
+};
+
+// k and v, and what streams by. A stage of dO is free when dP and dv are made, one of q later, when dk is: so dO of a
+// tile is waited for before q of the next.
+template <class C>
+__device__ __forceinline__ void produce_wide_tile(const FlashWideBackwardParams& p, const WideTile& tile,
+                                                  WideTurns<C>& turns, WideShared<C>& shared) {
+  ptx::mbarrier_arrive_expect_tx(&shared.held_full, (C::kPanelsQk + C::kPanelsV) * C::kPanel);
+#pragma unroll
+  for (int panel = 0; panel < C::kPanelsQk; ++panel) {
+    ptx::tma_tile_5d(shared.k + panel * C::kPanel, &p.k, &shared.held_full, panel * kPanelColumns, tile.row, tile.head,
+                     tile.batch, 0);
+  }
+#pragma unroll
+  for (int panel = 0; panel < C::kPanelsV; ++panel) {
+    ptx::tma_tile_5d(shared.v + panel * C::kPanel, &p.v, &shared.held_full, panel * kPanelColumns, tile.row, tile.head,
+                     tile.batch, 0);
+  }
+  const int first = wide_first_head(p, tile);
+  const int end = first + wide_members(p);
+  int row = (tile.end - 1) * C::kStream;
+  int head = first;
+  load_wide_q<C>(p, tile, row, head, turns.q, shared);
+#pragma unroll 1
+  while (row >= tile.first * C::kStream) {
+    const int its_row = row;
+    const int its_head = head;
+    if (++head == end) {
+      head = first;
+      row -= C::kStream;
+    }
+    load_wide_d_o<C>(p, tile, its_row, its_head, turns.d_o, shared);
+    if (row >= tile.first * C::kStream) load_wide_q<C>(p, tile, row, head, turns.q, shared);
+  }
+}
+
+// The cluster's next ticket, which its first block takes and tells the other one.
+template <class C>
+__device__ __forceinline__ int wide_ticket(const FlashWideBackwardParams& p, int rank,
+                                           const tile::PipelineState<2>& slot, WideShared<C>& shared) {
+  std::uint64_t* const full = &shared.ticket_full[slot.stage];
+  std::uint64_t* const empty = &shared.ticket_empty[slot.stage];
+  if (rank == 0) {
+    const std::uint64_t ticket = atomicAdd(p.tickets, 1U);
+    while (!ptx::mbarrier_try_wait_acquire_cluster(empty, slot.parity ^ 1)) {
+    }
+    ptx::st_async(ptx::mapa(ptx::shared_address(&shared.ticket[slot.stage]), 1), ticket,
+                  ptx::mapa(ptx::shared_address(full), 1));
+    return static_cast<int>(ticket);
+  }
+  ptx::mbarrier_arrive_expect_tx(full, 8);
+  while (!ptx::mbarrier_try_wait_acquire_cluster(full, slot.parity)) {
+  }
+  const auto ticket = static_cast<int>(*reinterpret_cast<volatile std::uint64_t*>(&shared.ticket[slot.stage]));
+  ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), 0));
+  return ticket;
+}
+
+// Takes a ticket when the loads of the tile before are issued, so that tiles start in the order of their tickets.
+template <class C>
+__device__ __forceinline__ void produce_wide(const FlashWideBackwardParams& p, int rank, WideShared<C>& shared) {
+  WideTurns<C> turns;
+  tile::PipelineState<2> slot;
+  std::uint32_t held_parity = 0;
+  const int tiles = p.key_tiles * p.batch_heads;
+  for (;;) {
+    const int ticket = wide_ticket<C>(p, rank, slot, shared);
+    tile::wait(&shared.tile_empty[slot.stage], slot.parity ^ 1);
+    WideTile& tile = shared.tile[slot.stage];
+    if (ticket < tiles) {
+      tile = wide_tile<C>(p, ticket, rank);
+    } else {
+      tile.index = -1;
+    }
+    // The consumers stage what they write where k and v lie, also where nothing is loaded: they get a tile when they
+    // are done with the one before, so that none of their arrivals is missed.
+    tile::wait(&shared.held_empty, held_parity ^ 1);
+    held_parity ^= 1;
+    ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
+    if (ticket >= tiles) return;
+    if (tile.end > tile.first) produce_wide_tile<C>(p, tile, turns, shared);
+    slot.next();
+  }
+}
+
+// Which block of a cluster adds a panel of dq, of those that a consumer makes: of two, one each; a single one in turn.
+template <int kPanels>
+__device__ __forceinline__ int wide_adder(int panel, int j, int member) {
+  static_assert(kPanels == 1 || kPanels == 2);
+  return kPanels == 2 ? panel : (j ^ member) & 1;
+}
+
+// Threads take turns to add dq's panels to those in device memory: what a panel waits for, its turn and the end of its
+// addition, takes longer than its products.
+template <class C>
+__device__ __forceinline__ void add_wide_panel(const FlashWideBackwardParams& p, int which, int rank, int adder,
+                                               int cluster, bool is_first, std::int64_t tile_at, std::uint32_t parity,
+                                               WideShared<C>& shared) {
+  const float* const from = shared.dq[which];
+  if (p.dq == nullptr) {
+    tile::wait(&shared.dq_full[which][adder], parity);
+  } else {
+    const int kept = which == 0 ? C::kFirstsPanels : C::kPanelsQk - C::kFirstsPanels;
+    const int panel = (which == 0 ? 0 : C::kFirstsPanels) + (kept == 2 ? rank : 0);
+    std::uint32_t* const added = p.added + kFlashWideWords * tile_at + 2 * which + rank;
+    float* const to = p.dq + tile_at * C::kDqFloats + panel * C::kPanelElements;
+    if (!is_first) {
+      while (ptx::ld_acquire_gpu(added) != static_cast<std::uint32_t>(cluster)) {
+      }
+      // What the other block's TMA wrote is before what this one's adds.
+      ptx::fence_proxy_async_all();
+    }
+    tile::wait(&shared.dq_full[which][adder], parity);
+    if (is_first) {
+      ptx::bulk_store(to, from, C::kPanelElements * 4);
+    } else {
+      ptx::bulk_reduce_add_f32(to, from, C::kPanelElements * 4);
+    }
+    ptx::bulk_commit_group();
+    ptx::bulk_wait_group_read<0>();
+  }
+  ptx::mbarrier_arrive_expect_tx(&shared.dq_received[which], C::kPanelElements * 4);
+  ptx::mbarrier_arrive_cluster(
+      ptx::mapa(ptx::shared_address(&shared.dq_empty[which]), static_cast<std::uint32_t>(rank ^ 1)));
+  if (p.dq == nullptr) return;
+  ptx::bulk_wait_group<0>();
+  ptx::fence_proxy_async_all();
+  ptx::st_release_gpu(p.added + kFlashWideWords * tile_at + 2 * which + rank, static_cast<std::uint32_t>(cluster) + 1);
+}
+
+template <class C>
+__device__ __forceinline__ void add_wide_dq(const FlashWideBackwardParams& p, int rank, int adder,
+                                            WideShared<C>& shared) {
+  constexpr int kKeys = C::kBlocks * C::kRows;
+  constexpr int kPanels[2] = {C::kFirstsPanels, C::kPanelsQk - C::kFirstsPanels};
+  int turn = 0;  // whose the next panel is
+  std::uint32_t parities = 0;
+  tile::PipelineState<2> slot;
+  for (;;) {
+    tile::wait(&shared.tile_full[slot.stage], slot.parity);
+    const WideTile& tile = shared.tile[slot.stage];
+    if (tile.index < 0) return;
+    // Query tiles from here on have not been met by an earlier cluster's keys: both ends of the range ascend.
+    const int cluster = tile.index / C::kBlocks;
+    const int met = cluster > 0 ? wide_range(p.mask, tile.sequence, (cluster - 1) * kKeys, kKeys).end : 0;
+    const int first = (tile.batch * p.heads * p.group + wide_first_head(p, tile)) * p.query_tiles;
+#pragma unroll 1
+    for (int j = tile.end - 1; j >= tile.first; --j) {
+#pragma unroll 1
+      for (int member = 0; member < wide_members(p); ++member) {
+        const std::int64_t at = first + member * p.query_tiles + j;
+        // The second consumer is ahead.
+#pragma unroll
+        for (int which = 1; which >= 0; --which) {
+          if (turn == adder && (kPanels[which] == 2 || wide_adder<1>(0, j, member) == rank)) {
+            add_wide_panel<C>(p, which, rank, adder, cluster, j >= met, at, parities >> which & 1, shared);
+            parities ^= 1U << which;
+          }
+          turn = turn == kWideAdders - 1 ? 0 : turn + 1;
+        }
+      }
+    }
+    ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);
+    slot.next();
+  }
+}
+
+}  // namespace gpudnn::kernels::flash_sm90
