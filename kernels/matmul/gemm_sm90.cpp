@@ -14,6 +14,11 @@ void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream) {
   using gemm::sm90::Store;
   const bool halves = p.stores_boxes && p.splits == 2 && gemm::sm90::exchanges_halves(kTiles[plan.tile]);
   p.store = halves ? Store::halves : p.stores_boxes && p.splits == 1 ? Store::boxes : Store::rows;
+  const bool adds = e.bias.data == nullptr && e.activation.mode == Activation::identity && e.scale_d == nullptr &&
+                    e.amax == nullptr && (e.beta == 0 || (e.c.type == e.d.type && e.c.n_stride == 1));
+  const bool lines = adds && p.store == Store::rows && p.splits == 1 && !e.d.vectors && e.d.n_stride == 1 &&
+                     element_bytes(e.d.type) == 2 && element_bytes(plan.element_type) == 2 && !p.promotes;
+  if (lines && gemm::sm90::stores_lines(kTiles[plan.tile])) p.store = Store::lines;
   LaunchTile launch = nullptr;
   switch (plan.element_type) {
     case Element::f16:

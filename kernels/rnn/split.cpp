@@ -9,7 +9,6 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr std::int32_t kPlaces[] = {8, 16, 32};
-constexpr std::int32_t kPlacesWithoutClusters = 32;
 constexpr std::int64_t kPanel = 64;
 constexpr std::int64_t kBytes = 2;  // of an element
 
@@ -24,7 +23,7 @@ std::int32_t power_below(std::int32_t count) {
 
 std::int64_t shared_bytes(const RnnSplitShape& s) {
   const std::int64_t tiles = (kRnnSplitRows + s.sets * s.places) * std::int64_t{s.panels} * kPanel * kBytes;
-  const std::int64_t received = s.in_clusters ? s.sets * kRnnSplitRows * std::int64_t{s.places} * 4 : 0;
+  const std::int64_t received = s.sets * kRnnSplitRows * std::int64_t{s.places} * 4;
   const std::int64_t kept = rnn_split_kept_tiles(s.places, s.sets) > 0
                                 ? 0
                                 : over(s.tiles, s.slices) * rnn_split_most_elements(s.places) * kRnnSplitThreads * 4;
@@ -41,24 +40,86 @@ double step_of(const RnnSplitShape& s) {
   const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
   const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
-  const double tile = 1.3 +
-                      (s.in_clusters         ? 0
-                       : s.column_gates == 3 ? 1.6
-                                             : 3.2) +
-                      0.025 * states + 0.02 * sums + product + units;
+  const double tile = 1.3 + 0.025 * states + 0.02 * sums + product + units;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
   const double two_sets = s.places < 32 ? 1.47 : s.parts > 2 ? 1.45 : 1.75;
   return rounds * tile * (s.sets > 1 ? two_sets : rounds > 1 ? 1.05 : 1);
 }
 
-RnnSplitShape shape_of(bool in_clusters, int parts, std::int32_t units, int row_gates, int column_gates) {
+// Of direct sweeps.
+std::int32_t direct_operands(const RnnSplitShape& s) { return s.owned == 64 ? 1 : 2; }
+std::int64_t direct_elements(const RnnSplitShape& s) {
+  return s.places / 4 * (s.owned == 64 ? 2 : 1) / s.parts / s.warpgroups;
+}
+std::int64_t direct_bytes(const RnnSplitShape& s) {
+  const std::int64_t rows = 64 * direct_operands(s);
+  const std::int64_t sums =
+      (s.in_clusters ? rows * s.places / 2 * 4 : 0) + (s.warpgroups > 1 && s.places < 32 ? rows * s.places * 4 : 0);
+  const std::int64_t kept = over(s.tiles, std::int64_t{s.slices} * s.sets) * direct_elements(s) * kRnnSplitSets *
+                            s.warpgroups * kRnnDirectThreads * 4;
+  constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
+  return s.panels * rows * 128 + s.sets * (s.places * std::int64_t{s.panels} * 128 + sums) + kept +
+         kBarriersAndAlignment;
+}
+// Microseconds of a step, fitted like those above. Weights that a set holds in registers are multiplied sooner.
+double direct_step(const RnnSplitShape& s) {
+  const bool holds = s.sets == 1 && s.places == 8 && s.column_gates * s.owned != 64;
+  const double product = direct_operands(s) * s.panels * 4 * std::max(16 + s.places / 4.0, s.places / 2.0) / 1755;
+  const double states = s.places * s.panels * 128 / 1024.0;
+  const double sums = s.parts == 1 ? 0 : s.in_clusters ? 0.25 : 0.75;
+  const double tile =
+      1.2 + 0.02 * states + (holds ? 0.6 : 1) * product + 0.22 * static_cast<double>(direct_elements(s)) + sums;
+  const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
+  const double two_sets = s.parts == 4 ? 1.2 : s.places == 32 ? 1.65 : 1.35;
+  return rounds * tile * (s.sets > 1 ? two_sets : 1);
+}
+// False: it does not fit.
+bool set_direct_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
+  s->places = places;
+  s->tiles = static_cast<std::int32_t>(over(batch, places));
+  s->slices = std::min(room, s->tiles);
+  if (s->slices < 1) return false;
+  s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
+  s->sets = s->tiles > s->slices ? kRnnSplitSets : 1;
+  if (s->sets > 1 && direct_bytes(*s) > kRnnSplitShared) s->sets = 1;
+  s->microseconds = direct_step(*s);
+  return direct_bytes(*s) <= kRnnSplitShared;
+}
+// take(shape without tiles, places of a tile, power of two of the blocks of a cluster).
+template <class Take>
+void for_each_direct(RnnCell cell, std::int32_t units, bool backward, const Take& take) {
+  const int row_gates = backward ? 1 : rnn_gates(cell);
+  const int column_gates = backward ? rnn_gates(cell) : 1;
+  for (int size = 0; size < (column_gates > 1 ? 3 : 2); ++size) {
+    RnnSplitShape s;
+    s.direct = true;
+    s.parts = 1 << size;
+    s.owned = row_gates == 1 ? 64 : 32;
+    s.groups = static_cast<std::int32_t>(over(units, s.owned));
+    const std::int64_t groups_of_part = over(s.groups, s.parts);
+    s.panels = static_cast<std::int32_t>(over(groups_of_part * column_gates * s.owned, kPanel));
+    s.column_gates = column_gates;
+    s.in_clusters = s.parts == 2;
+    if (s.parts > s.groups) return;
+    if (std::int64_t{s.panels} * 64 * direct_operands(s) * 128 > kRnnDirectWeights) continue;
+    for (const std::int32_t places : kPlaces) {
+      const bool is_there = row_gates > 1      ? (s.parts == 1) == (places == 8)
+                            : column_gates > 1 ? s.parts > 1 && places == 4 * s.parts
+                                               : places == 8 * s.parts;
+      s.warpgroups = s.parts == 4 || places == 32 ? 1 : 2;
+      if (is_there) take(s, places, s.in_clusters ? size : 0);
+    }
+  }
+}
+
+RnnSplitShape shape_of(int parts, std::int32_t units, int column_gates) {
   RnnSplitShape s;
-  const std::int32_t owned = power_below(kRnnSplitRows / parts / row_gates);
+  const std::int32_t owned = power_below(kRnnSplitRows / parts);
   if (owned < 2 || owned > 32) return s;
   const std::int64_t groups = over(units, std::int64_t{owned} * parts);
   const std::int64_t panels = over(groups * column_gates * owned, kPanel);
   if (panels > rnn_split_most_panels(kPlaces[0])) return s;
-  s.in_clusters = in_clusters;
+  s.in_clusters = true;
   s.parts = parts;
   s.groups = static_cast<std::int32_t>(groups);
   s.owned = owned;
@@ -91,35 +152,31 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
          s->panels <= rnn_split_most_panels(places) && shared_bytes(*s) <= kRnnSplitShared;
 }
 
-// take(shape without tiles, places of a tile, power of two of the blocks of a cluster) for all that there are.
-constexpr std::int32_t kAnyRoom = 1 << 20;
+// The same for those that are not direct: gradients of cells with gates.
 template <class Take>
 void for_each_shape(RnnCell cell, std::int32_t units, bool backward, const Take& take) {
-  const int row_gates = backward ? 1 : rnn_gates(cell);
-  const int column_gates = backward ? rnn_gates(cell) : 1;
+  if (!backward || rnn_gates(cell) == 1) return;
   for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
-    const RnnSplitShape s = shape_of(true, 1 << size, units, row_gates, column_gates);
+    const RnnSplitShape s = shape_of(1 << size, units, rnn_gates(cell));
     for (const std::int32_t places : kPlaces) {
       if (s.parts != 0) take(s, places, size);
     }
     // More blocks would own units that there are not.
     if (s.parts != 0 && 2 * units <= s.owned * s.parts) return;
   }
-  if (row_gates != 1) return;
-  const RnnSplitShape s = shape_of(false, kRnnSplitParts, units, row_gates, column_gates);
-  if (s.parts != 0) take(s, kPlacesWithoutClusters, 0);
 }
+constexpr std::int32_t kAnyRoom = 1 << 20;
 
 }  // namespace
 
-std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
-  const std::int64_t slots = rnn_split_slots(kRnnSplitPeriod, steps);
+std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps,
+                                   std::int32_t period) {
+  const std::int64_t slots = rnn_split_slots(period, steps);
   return slots * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
 }
 std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
-  if (s.in_clusters) return 0;
-  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts *
-         kRnnSplitRows * 4;
+  if (s.in_clusters || (s.direct && s.parts == 1)) return 0;
+  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts * 64 * 4;
 }
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
                                            std::int32_t directions, bool backward) {
@@ -127,7 +184,14 @@ std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std
   for_each_shape(cell, static_cast<std::int32_t>(units), backward, [&](RnnSplitShape s, std::int32_t places, int) {
     if (!set_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
     const auto length = static_cast<std::int32_t>(steps);
-    most = std::max(most, rnn_split_state_bytes(s, directions, length) + rnn_split_sum_bytes(s, directions, length));
+    most = std::max(most, rnn_split_state_bytes(s, directions, length, kRnnSplitPeriod) +
+                              rnn_split_sum_bytes(s, directions, length));
+  });
+  for_each_direct(cell, static_cast<std::int32_t>(units), backward, [&](RnnSplitShape s, std::int32_t places, int) {
+    if (!set_direct_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
+    const auto length = static_cast<std::int32_t>(steps);
+    most = std::max(most, rnn_split_state_bytes(s, directions, length, kRnnSplitPeriod) +
+                              rnn_split_sum_bytes(s, directions, length));
   });
   return most;
 }
@@ -136,8 +200,12 @@ RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t bat
                               bool backward, const int (&clusters)[kRnnSplitClusterSizes]) {
   RnnSplitShape best;
   for_each_shape(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
+    if (!set_tiles(&s, places, batch, clusters[size] / (s.groups * directions))) return;
+    if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
+  });
+  for_each_direct(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
     const std::int32_t blocks_of_cluster = s.in_clusters ? 1 : s.parts;
-    if (!set_tiles(&s, places, batch, clusters[size] / (s.groups * blocks_of_cluster * directions))) return;
+    if (!set_direct_tiles(&s, places, batch, clusters[size] / (s.groups * blocks_of_cluster * directions))) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   });
   return best;

@@ -6,10 +6,11 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kRnnSplitThreads = 256;  // of a set, which goes through tiles of its own
-constexpr int kRnnSplitSets = 2;       // of a block, at most
-constexpr int kRnnSplitRows = 128;     // of the weights of a cluster
-constexpr int kRnnSplitParts = 8;      // blocks that divide the summed index where they are no cluster
+constexpr int kRnnSplitThreads = 256;          // of a set, which goes through tiles of its own
+constexpr int kRnnSplitSets = 2;               // of a block, at most
+constexpr int kRnnDirectThreads = 128;         // of a warpgroup of a set of a direct sweep
+constexpr int kRnnDirectWeights = 128 * 1024;  // of a block, at most
+constexpr int kRnnSplitRows = 128;             // of the weights of a cluster
 constexpr int kRnnSplitShared = 227 * 1024;
 // Panels of 64 columns of the weights of a block, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
@@ -34,16 +35,18 @@ GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
 
 struct RnnSplitShape {
   bool in_clusters = false;
-  std::int32_t parts = 0;   // blocks of a cluster, which divide the summed index; 0: none fits
-  std::int32_t groups = 0;  // clusters that divide the units
-  std::int32_t owned = 0;   // units that a block finishes
+  bool direct = false;      // a thread finishes units of the sums that it has itself
+  std::int32_t parts = 0;   // blocks that divide the summed index, a cluster; 0: none fits
+  std::int32_t groups = 0;  // of `parts` blocks, which divide the units
+  std::int32_t owned = 0;   // units that a block finishes; direct: that its group does
   std::int32_t panels = 0;
-  std::int32_t column_gates = 0;  // gates of a unit among the columns
-  std::int32_t places = 0;        // of a tile
+  std::int32_t places = 0;  // of a tile
   std::int32_t tiles = 0;
-  std::int32_t sets = 0;    // of threads in a block: where it has several tiles, two
-  std::int32_t slices = 0;  // clusters that divide the tiles; each goes through every slices-th of them in a step
-  double microseconds = 0;  // of a step, as modelled
+  std::int32_t sets = 0;          // of threads in a block: where it has several tiles, two
+  std::int32_t slices = 0;        // that divide the tiles; each goes through every slices-th of them in a step
+  std::int32_t warpgroups = 0;    // of a set: direct
+  double microseconds = 0;        // of a step, as modelled
+  std::int32_t column_gates = 0;  // gates of a unit among the columns
 };
 
 struct RnnSplit {
@@ -59,7 +62,7 @@ constexpr int kRnnSplitPeriod = 6;
 // Bytes of the exchange of states and of sums of a shape, and of both of the largest one that a layer may have.
 [[nodiscard]] std::int64_t rnn_split_sum_bytes(const RnnSplitShape& shape, std::int32_t directions, std::int32_t steps);
 [[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,
-                                                 std::int32_t steps);
+                                                 std::int32_t steps, std::int32_t period);
 [[nodiscard]] std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch,
                                                          std::int64_t steps, std::int32_t directions, bool backward);
 
@@ -69,10 +72,13 @@ constexpr int kRnnSplitClusterSizes = 5;
                                             std::int32_t directions, bool backward,
                                             const int (&clusters)[kRnnSplitClusterSizes]);
 
+// Of direct shapes.
+[[nodiscard]] bool launch_rnn_direct_f16(const RnnSplit& split, bool backward, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_direct_bf16(const RnnSplit& split, bool backward, CUstream_st* stream);
 // Clusters of 2^i blocks of these kernels that are resident at once on the current device.
 void rnn_split_resident(int (&clusters)[kRnnSplitClusterSizes]);
 // False where the launch was refused.
-[[nodiscard]] bool launch_rnn_split_f16(const RnnSplit& split, bool backward, CUstream_st* stream);
-[[nodiscard]] bool launch_rnn_split_bf16(const RnnSplit& split, bool backward, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_split_f16(const RnnSplit& split, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_split_bf16(const RnnSplit& split, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -14,18 +14,14 @@
 
 namespace gpudnn::kernels {
 
-// kGates: of the cell; G: gates of a unit among the rows.
-template <class T, int kGates, int N, int kSets, bool kBackward, bool kCluster>
+template <class T, int kGates, int N, int kSets>
 struct RnnSplitBlock {
-  using Unit = RnnUnit<RnnDeviceConvert<T>>;
-  static constexpr int G = kBackward ? 1 : kGates;
-  static constexpr int kColumnGates = kBackward ? kGates : 1;
   static constexpr int kRows = kRnnSplitRows;
   static constexpr int kPanel = 64;  // columns of 128 bytes
   static constexpr int kElements = rnn_split_most_elements(N);
   static constexpr int kVectors = rnn_split_most_panels(N) * N * 8 / kRnnSplitThreads;  // of a thread, at most
   // Of them looked for together: registers of gradients leave room for half.
-  static constexpr int kAtOnce = N == 32 && kSets > 1 && kBackward ? kVectors / 2 : kVectors;
+  static constexpr int kAtOnce = N == 32 && kSets > 1 ? kVectors / 2 : kVectors;
 
   const RnnLayer& l;
   const RnnSplitShape& shape;
@@ -53,14 +49,14 @@ struct RnnSplitBlock {
     rank = static_cast<int>(blockIdx.x) % shape.parts;
     group = static_cast<int>(blockIdx.x) / shape.parts;
     part_rows = kRows / shape.parts;
-    columns = shape.groups * kColumnGates * shape.owned;
+    columns = shape.groups * kGates * shape.owned;
     tile_bytes = static_cast<std::uint32_t>(shape.panels * N * 128);
     weights = shared;
     states = weights + shape.panels * kRows * 128 + set * static_cast<int>(tile_bytes);
     float* const all_received =
         reinterpret_cast<float*>(weights + shape.panels * kRows * 128 + shape.sets * tile_bytes);
-    received = all_received + (kCluster ? set * kRows * N : 0);
-    full = reinterpret_cast<std::uint64_t*>(all_received + (kCluster ? shape.sets * kRows * N : 0)) + set;
+    received = all_received + set * kRows * N;
+    full = reinterpret_cast<std::uint64_t*>(all_received + shape.sets * kRows * N) + set;
     empty = full + kRnnSplitSets;
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
@@ -78,41 +74,32 @@ struct RnnSplitBlock {
     return (k / kPanel * rows + row) * 128 + (k % kPanel / 8 ^ row % 8) * 16;
   }
 
-  // Column k is a unit of a block of this rank, and backward a gate.
-  __device__ __forceinline__ T weight(int unit, int gate, int k) const {
-    const int of_group = k / (kColumnGates * shape.owned);
-    const int column_gate = k / shape.owned % kColumnGates;
-    const int j = first_unit(of_group, rank) + k % shape.owned;
-    if (k >= columns || unit >= l.units || j >= l.units) return T{0};
-    const std::int64_t units = l.units;
-    if constexpr (kBackward) {
-      return static_cast<const T*>(d.recurrent_t)[(unit * std::int64_t{kColumnGates} + column_gate) * units + j];
-    }
-    return static_cast<const T*>(d.recurrent)[(gate * units + unit) * units + j];
+  // Column k is a gate of a unit of a block of this rank.
+  __device__ __forceinline__ const T* weight_at(int unit, int k) const {
+    const int j = first_unit(k / (kGates * shape.owned), rank) + k % shape.owned;
+    return static_cast<const T*>(d.recurrent_t) + (unit * std::int64_t{kGates} + k / shape.owned % kGates) * l.units +
+           j;
+  }
+  __device__ __forceinline__ T weight(int unit, int k) const {
+    const int j = first_unit(k / (kGates * shape.owned), rank) + k % shape.owned;
+    return k >= columns || unit >= l.units || j >= l.units ? T{0} : *weight_at(unit, k);
   }
   __device__ __forceinline__ void load_weights(bool vectors) const {
     const int chunks = shape.panels * 8;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
       const int row = i / chunks;
       const int k = i % chunks * 8;
-      const int gate = row % part_rows / shape.owned;
-      const int unit = gate < G ? first_unit(group, row / part_rows) + row % shape.owned : l.units;
+      const bool is_there = row % part_rows < shape.owned;
+      const int unit = is_there ? first_unit(group, row / part_rows) + row % shape.owned : l.units;
       uint4 words;
       if (shape.owned % 8 == 0) {
-        const int j = first_unit(k / (kColumnGates * shape.owned), rank) + k % shape.owned;
-        const std::int64_t units = l.units;
-        const T* from = static_cast<const T*>(d.recurrent) + (gate * units + unit) * units + j;
-        if constexpr (kBackward) {
-          from = static_cast<const T*>(d.recurrent_t) +
-                 (unit * std::int64_t{kColumnGates} + k / shape.owned % kColumnGates) * units + j;
-        }
-        words = rnn_vector(from, k < columns && unit < l.units ? l.units - j : 0, vectors);
+        const int j = first_unit(k / (kGates * shape.owned), rank) + k % shape.owned;
+        words = rnn_vector(weight_at(unit, k), k < columns && unit < l.units ? l.units - j : 0, vectors);
       } else {
         std::uint32_t pairs[4];
 #pragma unroll
         for (int pair = 0; pair < 4; ++pair) {
-          pairs[pair] = weight(unit, gate, k + 2 * pair).bits | std::uint32_t{weight(unit, gate, k + 2 * pair + 1).bits}
-                                                                    << 16;
+          pairs[pair] = weight(unit, k + 2 * pair).bits | std::uint32_t{weight(unit, k + 2 * pair + 1).bits} << 16;
         }
         words = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
       }
@@ -232,94 +219,25 @@ struct RnnSplitBlock {
     while (!ptx::mbarrier_try_wait(barrier, use % 2)) {
     }
   }
-  // The sums of all parts, in the order of the ranks. `at`: of the element's first gate in a buffer.
-  __device__ __forceinline__ void take_sums(const float* from, const int (&at)[G], float (&total)[G]) const {
+  // The sums of all parts, in the order of the ranks.
+  __device__ __forceinline__ float take_sums(const float* from) const {
+    float total = 0;
     if (shape.parts % 4 == 0) {
 #pragma unroll 1
       for (int part = 0; part < shape.parts; part += 4) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-#pragma unroll
-          for (int g = 0; g < G; ++g) total[g] += from[(part + i) * (N * part_rows) + at[g]];
-        }
+        for (int i = 0; i < 4; ++i) total += from[(part + i) * (N * part_rows)];
       }
-      return;
+      return total;
     }
 #pragma unroll 1
-    for (int part = 0; part < shape.parts; ++part) {
-#pragma unroll
-      for (int g = 0; g < G; ++g) total[g] += from[part * (N * part_rows) + at[g]];
-    }
-  }
-
-  // Without clusters the sums go through L2, a word each, and say themselves that they have come: the last bit of a
-  // word is that of its turn of the slot, which memory with all bits set does not have. A part is [places][rows].
-  __device__ __forceinline__ static std::uint32_t turned(float sum, unsigned turn) {
-    const std::uint32_t bits = sum != sum ? 0x7fc00000u : __float_as_uint(sum);
-    return (bits & ~1u) | turn;
-  }
-  __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], std::uint32_t* parts_of_group,
-                                             unsigned turn) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int lower = 0; lower < 2; ++lower) {
-      const int row = thread / 32 * 16 + lane / 4 + 8 * lower;
-      std::uint32_t* const to = parts_of_group + (row / part_rows * shape.parts + rank) * (N * part_rows) +
-                                row % part_rows + lane % 4 * 2 * part_rows;
-#pragma unroll
-      for (int block = 0; block < N / 8; ++block) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          ptx::st_relaxed_gpu(to + (8 * block + i) * part_rows, turned(sums[4 * block + 2 * lower + i], turn));
-        }
-      }
-    }
-  }
-  __device__ __forceinline__ void take_stored_sums(const std::uint32_t* parts_of_group, unsigned turn, int f,
-                                                   int place_step, float (&total)[kElements][G]) const {
-    const std::uint32_t* const from = parts_of_group + rank * shape.parts * (N * part_rows) + f;
-    std::uint32_t words[kElements][kRnnSplitParts][G];
-    const auto word_at = [&](int e, int part, int g) {
-      const int place = thread / shape.owned + e * place_step;
-      return from + part * (N * part_rows) + (place < N ? place : 0) * part_rows + g * shape.owned;
-    };
-#pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-#pragma unroll
-      for (int part = 0; part < kRnnSplitParts; ++part) {
-#pragma unroll
-        for (int g = 0; g < G; ++g) words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
-      }
-    }
-    bool looks;
-    do {
-      looks = false;
-#pragma unroll
-      for (int e = 0; e < kElements; ++e) {
-#pragma unroll
-        for (int part = 0; part < kRnnSplitParts; ++part) {
-#pragma unroll
-          for (int g = 0; g < G; ++g) {
-            if (words[e][part][g] % 2 == turn) continue;
-            words[e][part][g] = ptx::ld_relaxed_gpu(word_at(e, part, g));
-            looks = true;
-          }
-        }
-      }
-    } while (looks);
-#pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-#pragma unroll
-      for (int part = 0; part < kRnnSplitParts; ++part) {
-#pragma unroll
-        for (int g = 0; g < G; ++g) total[e][g] += __uint_as_float(words[e][part][g]);
-      }
-    }
+    for (int part = 0; part < shape.parts; ++part) total += from[part * (N * part_rows)];
+    return total;
   }
 
   // Where the unit of a thread lies in a tile of states, at place 0; places are a multiple of 8 apart.
   __device__ __forceinline__ int published_at(int place, int gate, int f) const {
-    const int k = (group * kColumnGates + gate) * shape.owned + f;
+    const int k = (group * kGates + gate) * shape.owned + f;
     return at(N, place, k) + k % 8 * 2;
   }
   // The even one of two threads stores both values; all threads of a warp come here.

@@ -1,10 +1,11 @@
-// A whole sweep of a recurrent layer in one launch, the recurrent matrix divided over the grid both ways: half and
-// bfloat16, no projection. Hopper.
+// A whole sweep of the gradients of a recurrent layer with gates in one launch, the recurrent matrix divided over the
+// grid both ways: half and bfloat16, no projection. Hopper. `split_direct_sm90.cuh` has the forward sweeps, and the
+// shapes whose steps are shorter there.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums are weights times states: h, backward the gradients of the gates. A cluster owns 128 rows of the weights (units,
-// forward their gates); its blocks divide the summed index, so that a block holds a square of the matrix in shared
-// memory over all steps, and takes in a part of the states alone. A step of a block, for a tile of kPlaces places:
+// Sums are weights times states, the gradients of the gates. A cluster owns 128 rows of the weights (units); its blocks
+// divide the summed index, so that a block holds a square of the matrix in shared memory over all steps, and takes in a
+// part of the states alone. A step of a block, for a tile of kPlaces places:
 //
 //   1. The states of its columns come from L2, from one block of each cluster: the one with its own rank. They are
 //      words that say themselves that they have come (below), and go to shared memory as an operand of wgmma.
@@ -25,12 +26,7 @@
 // steps goes round. Once in a period P of steps, at the end of step i, a block sets its own words of the steps i + P +
 // 1 to i + 2 P: whoever reads has finished with what lay there, of step i - 2 or before. A fence in each thread at the
 // same step orders these stores before the words that follow, and, in the threads that have seen those, before they
-// look there; it goes while the next words are on their way. Places without a sequence at the step publish too: what
-// they begin with, or zeros.
-//
-// Where the grid does not fit as clusters, its blocks are none, and the sums of 3 go through L2. Memory for two steps
-// goes round, and the last bit of a word says whose turn it is: a block that adds the sums of a step has states of the
-// step before, for which all blocks of its group have read the sums of the one before that. Nothing is set anew.
+// look there; it goes while the next words are on their way. Places without a sequence at the step publish too: zeros.
 //
 // All blocks must be resident at once: the launch is cooperative, and is offered only where the device's occupancy
 // says that the grid fits.
@@ -46,15 +42,12 @@
 
 namespace gpudnn::kernels {
 
-template <class T, int kGates, int N, int kSets, bool kBackward, bool kCluster>
+template <class T, int kGates, int N, int kSets>
 __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(const __grid_constant__ RnnSplit p) {
-  using Block = RnnSplitBlock<T, kGates, N, kSets, kBackward, kCluster>;
-  using Unit = typename Block::Unit;
-  using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, kGates>, RnnForwardUnit<T, kGates>>;
+  using Block = RnnSplitBlock<T, kGates, N, kSets>;
+  using Finisher = RnnBackwardUnit<T, kGates>;
   using Inputs = typename Finisher::Inputs;
   constexpr int kElements = Block::kElements;
-  constexpr int G = Block::G;
-  constexpr int kColumnGates = Block::kColumnGates;
   // Shared memory has no room for `kept` where two sets have 32 places each.
   constexpr int kKeptTiles = rnn_split_kept_tiles(N, kSets);
   constexpr bool kFetchesLate = kKeptTiles > 0;  // registers hold what one turn finishes alone
@@ -68,17 +61,15 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
   const int tid = block.thread;
   float* const kept = reinterpret_cast<float*>(block.empty - block.set + kRnnSplitSets) + tid;
 
-  if constexpr (kCluster) block.start_barriers();
+  block.start_barriers();
   block.load_weights(p.vectors);
   ptx::fence_proxy_async();
-  tile::cluster_sync(kCluster ? shape.parts : 1);
-  if constexpr (kCluster) block.expect_sums();
+  tile::cluster_sync(shape.parts);
+  block.expect_sums();
 
-  const bool downwards = d.downwards != kBackward;
   const int steps = l.rows.steps;
   const int slices = static_cast<int>(gridDim.y);
   const int slots = rnn_split_slots(p.period, steps);
-  const int sum_slots = rnn_split_sum_slots(steps);
   // Of the set: its first tile, how far the next is, and how many there are.
   const int first_tile = static_cast<int>(blockIdx.y) + block.set * slices;
   const int tile_step = shape.sets * slices;
@@ -93,21 +84,9 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
     const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
     return static_cast<unsigned char*>(p.exchange) + (at * shape.parts + block.rank) * block.tile_bytes;
   };
-  // Sums without clusters, of this block's group, of the step that is the `number`-th with a product.
-  const auto stored_sums = [&](int tile, int number) {
-    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * sum_slots + number % kRnnSplitSumSlots;
-    return static_cast<std::uint32_t*>(p.sums) +
-           (at * shape.groups + block.group) * (shape.parts * Block::kRows * std::int64_t{N});
-  };
-  // What a place without a step yet publishes.
-  const auto initial = [&](int place) {
-    return !kBackward && d.hx != nullptr && place < l.rows.batch && j < l.units
-               ? Unit::load(d.hx, Unit::sequence_at(l.rows, place) * l.units + j)
-               : 0.0f;
-  };
-  int published_at[kColumnGates];
+  int published_at[kGates];
 #pragma unroll
-  for (int g = 0; g < kColumnGates; ++g) published_at[g] = block.published_at(r, g, f);
+  for (int g = 0; g < kGates; ++g) published_at[g] = block.published_at(r, g, f);
   const auto stores = [&](int e) { return f % 2 == 0 && r + e * place_step < N; };
   // Columns beyond the last unit's that share a vector with it.
   if (block.group == shape.groups - 1 && block.columns % 8 != 0) {
@@ -122,7 +101,6 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
       }
     }
   }
-  const bool has_first = !kBackward && d.hx != nullptr;
   float* const first_kept = kept + block.set * kElements * kRnnSplitThreads;
   const int kept_step = shape.sets * kElements * kRnnSplitThreads;
   float* mine = first_kept;
@@ -138,29 +116,20 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
       } else {
         mine[e * kRnnSplitThreads] = first;
       }
-      if (has_first) {
-        Block::publish(exchange(tile, 0) + published_at[0] + e * place_step * 128, stores(e), initial(place));
-      }
     }
   }
   typename Block::Target targets[2] = {};
   std::uint32_t release = 0;  // barriers that this thread tells of buffers that have been read
-  int sum_at[G];
-  if constexpr (kCluster) {
-    targets[0] = block.target(0), targets[1] = block.target(1);
-    if (shape.parts > 1)
-      release = ptx::mapa(ptx::shared_address(block.empty), static_cast<unsigned>(tid % shape.parts));
-  }
-#pragma unroll
-  for (int g = 0; g < G; ++g) sum_at[g] = block.sum_at(0, r % N, g * shape.owned + f);
+  targets[0] = block.target(0), targets[1] = block.target(1);
+  if (shape.parts > 1) release = ptx::mapa(ptx::shared_address(block.empty), static_cast<unsigned>(tid % shape.parts));
+  const int sum_at = block.sum_at(0, r % N, f);
 
   // A turn is a tile of a step.
-  const int skipped = has_first ? 0 : tiles;  // turns without a product
   int step = 0, tile = first_tile, slot = 0, until_clear = p.period;
   int fetch_step = 0, fetch_tile = first_tile;
   mine = first_kept;
   RnnUnitStep s;
-  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0, d.continues);
+  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, true, 0, d.continues);
   Inputs inputs[kElements];
   Inputs next[kElements];
   const auto works = [&](const RnnUnitStep& in, int of_tile, int e) {
@@ -181,50 +150,39 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
     fetch_tile += tile_step;
     if (fetch_tile < shape.tiles) return;
     fetch_tile = first_tile;
-    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step, d.continues);
+    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, true, fetch_step, d.continues);
   };
   const int turns = steps * tiles;
   if (tiles > 0) fetch();
 #pragma unroll 1
   for (int turn = 0; turn < turns; ++turn) {
     advance();
-    const int product = turn - skipped;
-    const int number = has_first ? step : step - 1;
+    const int product = turn - tiles;  // the first step has none
     if (product >= 0) {
       block.receive(exchange(tile, slot));
       float sums[N / 2];
       block.start_products(sums);
-      if constexpr (kCluster) {
-        if (product > 0 && shape.parts > 1) Block::wait(block.empty, static_cast<unsigned>(product) - 1);
-      }
+      if (product > 0 && shape.parts > 1) Block::wait(block.empty, static_cast<unsigned>(product) - 1);
       ptx::wgmma_wait_group<0>();
       ptx::pin(sums);
-      if constexpr (kCluster) {
-        block.send(sums, targets);
-      } else {
-        block.store_sums(sums, stored_sums(tile, number), number / kRnnSplitSumSlots % 2);
-      }
+      block.send(sums, targets);
     }
     // What the next turn finishes is on its way while this one waits.
     if (!kFetchesLate && fetch_step < steps) fetch();
     const int next_slot = slot + 1 == slots ? 0 : slot + 1;
-    float total[kElements][G] = {};
+    float total[kElements][1] = {};
     if (product >= 0) {
-      if constexpr (kCluster) {
-        if (shape.parts == 1) {
-          block.meet();
-        } else {
-          Block::wait(block.full, static_cast<unsigned>(product));
-          block.expect_sums();
-        }
-#pragma unroll
-        for (int e = 0; e < kElements; ++e) {
-          if (r + e * place_step < N) {
-            block.take_sums(block.received + e * place_step * block.part_rows, sum_at, total[e]);
-          }
-        }
+      if (shape.parts == 1) {
+        block.meet();
       } else {
-        block.take_stored_sums(stored_sums(tile, number), number / kRnnSplitSumSlots % 2, f, place_step, total);
+        Block::wait(block.full, static_cast<unsigned>(product));
+        block.expect_sums();
+      }
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        if (r + e * place_step < N) {
+          total[e][0] = block.take_sums(block.received + e * place_step * block.part_rows + sum_at);
+        }
       }
     }
     unsigned char* const to = exchange(tile, next_slot);
@@ -242,18 +200,12 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
         } else {
           out[e] = finisher.finish(s, place, inputs[e], total[e], mine + e * kRnnSplitThreads);
         }
-      } else if constexpr (!kBackward) {
-        if (downwards) out[e].hidden = initial(place);
       }
       if (step + 1 == steps) continue;
       unsigned char* const at = to + e * place_step * 128;
-      if constexpr (kBackward) {
 #pragma unroll
-        for (int g = 0; g < kColumnGates; ++g) {
-          Block::publish(at + published_at[g], stores(e), out[e].slot[kGates == 3 && g == 2 ? 3 : g]);
-        }
-      } else {
-        Block::publish(at + published_at[0], stores(e), out[e].hidden);
+      for (int g = 0; g < kGates; ++g) {
+        Block::publish(at + published_at[g], stores(e), out[e].slot[kGates == 3 && g == 2 ? 3 : g]);
       }
     }
 #pragma unroll
@@ -262,7 +214,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
     }
     if (kFetchesLate && fetch_step < steps) fetch();
     block.meet();  // the states of this turn have been multiplied, and its sums taken
-    if (kCluster && product >= 0 && shape.parts > 1 && tid < shape.parts) ptx::mbarrier_arrive_cluster(release);
+    if (product >= 0 && shape.parts > 1 && tid < shape.parts) ptx::mbarrier_arrive_cluster(release);
     if (until_clear == 0) {
       int cleared = slot + p.period + 1;
       if (cleared >= slots) cleared -= slots;
@@ -270,7 +222,7 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
 #pragma unroll
         for (int e = 0; e < kElements; ++e) {
 #pragma unroll
-          for (int g = 0; g < kColumnGates; ++g) {
+          for (int g = 0; g < kGates; ++g) {
             if (stores(e)) {
               ptx::st_relaxed_gpu(exchange(tile, cleared) + published_at[g] + e * place_step * 128, kRnnNothing);
             }
@@ -290,13 +242,13 @@ __global__ void __launch_bounds__(kSets* kRnnSplitThreads, 1) rnn_split_sm90(con
       until_clear = until_clear == 0 ? p.period - 1 : until_clear - 1;
     }
   }
-  if constexpr (kCluster) tile::cluster_sync(shape.parts);  // no block leaves before the last word for it has come
+  tile::cluster_sync(shape.parts);  // no block leaves before the last word for it has come
 }
 
 // Clusters that are resident with all of a multiprocessor's shared memory, whatever the instance.
 template <class T>
 void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
-  constexpr auto kKernel = &rnn_split_sm90<T, 1, 8, kRnnSplitSets, true, true>;
+  constexpr auto kKernel = &rnn_split_sm90<T, 4, 8, kRnnSplitSets>;
   const void* const kernel = reinterpret_cast<const void*>(kKernel);
   static int known[kRnnSplitClusterSizes][cuda::kDevicesKnown] = {};
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
@@ -319,14 +271,13 @@ void rnn_split_resident_type(int (&clusters)[kRnnSplitClusterSizes]) {
   }
 }
 
-template <class T, int kGates, int N, int kSets, bool kBackward, bool kCluster>
+template <class T, int kGates, int N, int kSets>
 bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
-  constexpr auto kKernel = &rnn_split_sm90<T, kGates, N, kSets, kBackward, kCluster>;
+  constexpr auto kKernel = &rnn_split_sm90<T, kGates, N, kSets>;
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
   const auto parts = static_cast<unsigned>(p.shape.parts);
-  if (kCluster && parts > 8 &&
-      cudaFuncSetAttribute(reinterpret_cast<const void*>(kKernel), cudaFuncAttributeNonPortableClusterSizeAllowed, 1) !=
-          cudaSuccess) {
+  if (parts > 8 && cudaFuncSetAttribute(reinterpret_cast<const void*>(kKernel),
+                                        cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess) {
     return false;
   }
   return cuda::launch_kernel(
@@ -335,50 +286,28 @@ bool launch_rnn_split_block(const RnnSplit& p, cudaStream_t stream) {
                              static_cast<unsigned>(p.layer.directions)),
               .threads = dim3(static_cast<unsigned>(p.shape.sets) * kRnnSplitThreads),
               .shared_bytes = kRnnSplitShared,
-              .cluster = dim3(kCluster ? parts : 1),
+              .cluster = dim3(parts),
               .cooperative = true},
              stream, p) == cudaSuccess;
 }
 
-// 32 places: what has one tile keeps its registers.
-template <class T, int kGates, bool kBackward, bool kCluster>
-bool launch_rnn_split_wide(const RnnSplit& p, cudaStream_t stream) {
-  return p.shape.sets == 1 ? launch_rnn_split_block<T, kGates, 32, 1, kBackward, kCluster>(p, stream)
-                           : launch_rnn_split_block<T, kGates, 32, kRnnSplitSets, kBackward, kCluster>(p, stream);
-}
-
-template <class T, int kGates, bool kBackward>
+template <class T, int kGates>
 bool launch_rnn_split_gates(const RnnSplit& p, cudaStream_t stream) {
-  if constexpr (kBackward || kGates == 1) {
-    if (!p.shape.in_clusters) return launch_rnn_split_wide<T, kGates, kBackward, false>(p, stream);
-  }
   switch (p.shape.places) {
     case 8:
-      return launch_rnn_split_block<T, kGates, 8, kRnnSplitSets, kBackward, true>(p, stream);
+      return launch_rnn_split_block<T, kGates, 8, kRnnSplitSets>(p, stream);
     case 16:
-      return launch_rnn_split_block<T, kGates, 16, kRnnSplitSets, kBackward, true>(p, stream);
-    case 32:
-      return launch_rnn_split_wide<T, kGates, kBackward, true>(p, stream);
-    default:
-      return false;
-  }
-}
-
-template <class T, bool kBackward>
-bool launch_rnn_split_pass(const RnnSplit& p, cudaStream_t stream) {
-  switch (rnn_gates(p.layer.cell)) {
-    case 4:
-      return launch_rnn_split_gates<T, 4, kBackward>(p, stream);
-    case 3:
-      return launch_rnn_split_gates<T, 3, kBackward>(p, stream);
-    default:
-      return launch_rnn_split_gates<T, 1, kBackward>(p, stream);
+      return launch_rnn_split_block<T, kGates, 16, kRnnSplitSets>(p, stream);
+    default:  // what has one tile keeps its registers
+      return p.shape.sets == 1 ? launch_rnn_split_block<T, kGates, 32, 1>(p, stream)
+                               : launch_rnn_split_block<T, kGates, 32, kRnnSplitSets>(p, stream);
   }
 }
 
 template <class T>
-bool launch_rnn_split_type(const RnnSplit& p, bool backward, cudaStream_t stream) {
-  return backward ? launch_rnn_split_pass<T, true>(p, stream) : launch_rnn_split_pass<T, false>(p, stream);
+bool launch_rnn_split_type(const RnnSplit& p, cudaStream_t stream) {
+  return rnn_gates(p.layer.cell) == 4 ? launch_rnn_split_gates<T, 4>(p, stream)
+                                      : launch_rnn_split_gates<T, 3>(p, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -4,8 +4,8 @@
 
 namespace gpudnn::kernels {
 
-bool launch_rnn_split_bf16(const RnnSplit& split, bool backward, CUstream_st* stream) {
-  return launch_rnn_split_type<tile::BFloat16>(split, backward, stream);
+bool launch_rnn_split_bf16(const RnnSplit& split, CUstream_st* stream) {
+  return launch_rnn_split_type<tile::BFloat16>(split, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -6,8 +6,8 @@ namespace gpudnn::kernels {
 
 void rnn_split_resident(int (&clusters)[kRnnSplitClusterSizes]) { rnn_split_resident_type<tile::Half>(clusters); }
 
-bool launch_rnn_split_f16(const RnnSplit& split, bool backward, CUstream_st* stream) {
-  return launch_rnn_split_type<tile::Half>(split, backward, stream);
+bool launch_rnn_split_f16(const RnnSplit& split, CUstream_st* stream) {
+  return launch_rnn_split_type<tile::Half>(split, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -285,7 +285,18 @@ std::string describe(const MatmulCase& c) {
   return text + (c.integers ? " data=integers" : " data=normal") + " seed=" + std::to_string(c.seed);
 }
 
+// Floats in rows, multiplied as floats, with an addend at most: also a 1x1 convolution, or its filter's gradient.
+MatmulCase rows_of_floats(Random& random) {
+  const bool sums_over_rows = random.chance(0.5);
+  const auto extent = [&](bool whole) { return std::to_string(random.between(1, 70) * (whole ? 4 : 1)); };
+  const std::string line = "matmul f32 f32->f32 m" + extent(sums_over_rows) + "n" + extent(sums_over_rows) + "k" +
+                           extent(!sums_over_rows) + (sums_over_rows ? " ta=t tb=n" : " ta=n tb=t") + " acc=f32" +
+                           (random.chance(0.5) ? " epi=c" : "") + " math=fma";
+  return matmul_case(line, random.chance(0.6), random.bits());
+}
+
 MatmulCase random_matmul(Random& random) {
+  if (random.chance(0.05)) return rows_of_floats(random);
   MatmulCase c;
   pick_types(random, &c.problem);
   pick_extents(random, &c.problem);

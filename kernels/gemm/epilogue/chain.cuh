@@ -27,9 +27,9 @@ __device__ __forceinline__ std::int64_t element_at(const Matrix& x, const std::u
   return m * x.m_stride + n * x.n_stride + batch[0] * x.batch_stride[0] + batch[1] * x.batch_stride[1];
 }
 
-// `count` of the 8 sums exist.
-__device__ __forceinline__ void finish8(const Epilogue& e, EpilogueState* state, const std::uint32_t (&batch)[2],
-                                        std::uint32_t m, std::uint32_t n, int count, float (&v)[8]) {
+// From 8 sums, of which `count` exist, to what d gets.
+__device__ __forceinline__ void chain8(const Epilogue& e, EpilogueState* state, const std::uint32_t (&batch)[2],
+                                       std::uint32_t m, std::uint32_t n, int count, float (&v)[8]) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) v[i] *= state->alpha;
   if (e.beta != 0.0f) {
@@ -55,7 +55,6 @@ __device__ __forceinline__ void finish8(const Epilogue& e, EpilogueState* state,
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] *= state->scale_d;
   }
-  store8(e.d, element_at(e.d, batch, m, n), count, v);
 }
 
 // By whole warps, after the last element: the greatest magnitude of all. Its order does not matter, so it is

@@ -19,6 +19,7 @@
 #include "kernels/gemm/sm90/exchange_halves.cuh"
 #include "kernels/gemm/sm90/store_boxes.cuh"
 #include "kernels/gemm/sm90/store_fragments.cuh"
+#include "kernels/gemm/sm90/store_lines.cuh"
 #include "kernels/gemm/sm90/store_rows.cuh"
 #include "kernels/gemm/sm90/store_swapped.cuh"
 #include "kernels/gemm/sm90/tma_tile.cuh"
@@ -59,6 +60,8 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       store_swapped<I>(p, shared, work, sum, &epilogue);
     } else if constexpr (I::kBN % 64 != 0) {
       store_plain<I>(p, shared, work, consumer, sum, epilogue.alpha, columns, &area);
+    } else if (p.store == Store::lines) {
+      if constexpr (kStoresLines<I>) store_lines<I>(p, shared, work, consumer, sum, epilogue.alpha);
     } else if (p.store == Store::rows) {
       store_rows<I>(p, shared, work, consumer, sum, &epilogue);
     } else if constexpr (I::kPlain) {

@@ -35,6 +35,7 @@ struct Instance {
   static constexpr int kStages = kTile.stages;
   static constexpr bool kPingPong = kTile.ping_pong;
   static constexpr int kConsumers = kTile.consumers;
+  static constexpr bool kTakesTurns = kPingPong && kConsumers > 1;
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr int kRowBlocks = kTile.row_blocks();
   static constexpr int kRegistersOfSm = 65536 / 128 / kTile.residency;
@@ -84,6 +85,10 @@ __device__ __forceinline__ bool sends_early(const Params& p) {
   return (kSendsEarly<I> && p.splits > 1) || exchanges_halves<I>(p);
 }
 
+// Whether it has code for Store::lines.
+template <class I>
+constexpr bool kStoresLines = stores_lines(I::kTile) && sizeof(typename I::T) == 2;
+
 // Whether the block is one of a pair that shares loads.
 template <class I>
 __device__ __forceinline__ bool pairs_up(const Params& p) {
@@ -121,17 +126,18 @@ __device__ __forceinline__ void release(Shared<I>& shared, int stage, bool multi
   }
 }
 
-// The ping-pong order barrier. Tile number `sequence` of the block begins when the one before has seen its last stage
-// filled: a wait for a phase of a barrier cannot tell it from the phase before the last.
+// The ping-pong order barrier; a single consumer has nobody to wait for it. Tile number `sequence` of the block begins
+// when the one before has seen its last stage filled: a wait for a phase of a barrier cannot tell it from the phase
+// before the last.
 template <class I>
 __device__ __forceinline__ void wait_for_order(Shared<I>& shared, std::uint32_t sequence) {
-  if (!I::kPingPong || I::kConsumers == 1 || sequence == 0) return;
+  if (!I::kTakesTurns || sequence == 0) return;
   const std::uint32_t before = sequence - 1;
   tile::wait(&shared.fetched[before % I::kConsumers], before / I::kConsumers & 1u);
 }
 template <class I>
 __device__ __forceinline__ void pass_order(Shared<I>& shared, int consumer) {
-  if (I::kPingPong && threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.fetched[consumer]);
+  if (I::kTakesTurns && threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.fetched[consumer]);
 }
 
 }  // namespace gpudnn::kernels::gemm::sm90

@@ -138,17 +138,22 @@ __device__ __forceinline__ void add_bias(const float* bias, float (&v)[8]) {
   }
 }
 
-// c at a thread's 8 places, of D's 16-bit type.
-__device__ __forceinline__ void load_addend(const Params& p, const Matrix& x, const WorkTile& work, std::uint32_t m,
-                                            std::uint32_t n, std::uint32_t (&words)[4]) {
-  const std::uint16_t* const from = static_cast<const std::uint16_t*>(x.data) + element_at(x, work.batch, m, n);
+// c at a thread's places in 64 columns, of D's 16-bit type: words for pairs of columns, of rows m and m + 8 in turn.
+struct Addends {
+  static constexpr int kWords = 16;
+  std::uint32_t words[kWords];
+};
+__device__ __forceinline__ void load_addends(const Params& p, const WorkTile& work, std::uint32_t m, std::uint32_t n,
+                                             Addends* addends) {
+  const Matrix& c = p.epilogue.c;
+  const std::uint16_t* const from = static_cast<const std::uint16_t*>(c.data) + element_at(c, work.batch, m, n);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const std::uint32_t row = row_of(2 * i);
-    const std::uint32_t column = column_of(2 * i);
-    words[i] = m + row < p.m && n + column < p.n
-                   ? *reinterpret_cast<const std::uint32_t*>(from + row * x.m_stride + column)
-                   : 0;
+  for (int i = 0; i < Addends::kWords; ++i) {
+    const std::uint32_t row = i % 2 * 8;
+    const std::uint32_t column = i / 2 * 8;
+    addends->words[i] = m + row < p.m && n + column < p.n
+                            ? *reinterpret_cast<const std::uint32_t*>(from + row * c.m_stride + column)
+                            : 0;
   }
 }
 
@@ -163,7 +168,7 @@ __device__ __forceinline__ bool is_residual(const Params& p) {
 // The rows of c that the tile will add are asked into the L2 while it is multiplied.
 template <class I>
 __device__ __forceinline__ void prefetch_addend(const Params& p, const WorkTile& work, int consumer) {
-  if (!is_residual(p)) return;
+  if (!is_residual(p) && (p.store != Store::lines || p.epilogue.beta == 0.0f)) return;
   constexpr int kRows = I::kRowBlocks * 64;
   const std::uint32_t top = work.m + (I::kPingPong ? 0 : consumer * kRows);
   for (int i = static_cast<int>(threadIdx.x % 128); i < kRows * I::kBN / 64; i += 128) {  // lines of 128 bytes
@@ -174,40 +179,50 @@ __device__ __forceinline__ void prefetch_addend(const Params& p, const WorkTile&
   }
 }
 
+// 64 columns at a time, as in store_common: c of the next ones is on its way meanwhile. With 16 at a time the adding
+// took some 20 us of a tile of 128 x 256.
 template <class I>
 __device__ __forceinline__ void store_residual(const Params& p, Shared<I>& shared, const WorkTile& work, int consumer,
                                                const Sums<I>& sum, float alpha, int columns, int* area) {
-  constexpr int kPiecesOfRow = I::kBN / 16;
   const Epilogue& e = p.epilogue;
-  const bool row_bias = is_row_vector(e.bias);
+  const float* const bias = shared.bias[consumer] + threadIdx.x % 4 * 2;
   const bool is_bf16 = e.d.type == Element::bf16;
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t first_m = first_row<I>(work, consumer) + lane / 4;
-  const std::uint32_t first_n = work.n + lane % 4 * 2;
-  int piece = 0;
-  std::uint32_t next[4];
-  load_addend(p, e.c, work, first_m, first_n, next);
-  store_pieces<I>(
-      p, shared, work, consumer, sum, alpha, columns, area,
-      [&](float(&v)[8], std::uint32_t, std::uint32_t, int column) {
-        std::uint32_t words[4];
+  const std::uint32_t m = first_row<I>(work, consumer);
+  const std::uint32_t row = m + threadIdx.x % 32 / 4;
+  const std::uint32_t column = work.n + threadIdx.x % 4 * 2;
+  const int end = I::kRowBlocks * columns / 64;  // with fewer columns there is one row block
+  Addends here;
+  load_addends(p, work, row, column, &here);
+#pragma unroll 1
+  for (int number = 0; number < end; ++number) {
+    float v[32];
+    take_columns<I>(alpha, bias, sum, number, v);
+    std::uint32_t words[Addends::kWords];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) words[i] = next[i];
-        ++piece;
-        if (piece < I::kRowBlocks * columns / 16) {
-          load_addend(p, e.c, work, first_m + piece / kPiecesOfRow * 64, first_n + piece % kPiecesOfRow * 16, next);
-        }
+    for (int i = 0; i < Addends::kWords; ++i) {
+      const tile::Pack<tile::BFloat16, 2> b = {{here.words[i]}};
+      const tile::Pack<tile::Half, 2> h = {{here.words[i]}};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const tile::Pack<tile::BFloat16, 2> b = {{words[i]}};
-          const tile::Pack<tile::Half, 2> h = {{words[i]}};
+      for (int j = 0; j < 2; ++j) {
+        v[2 * i + j] += e.beta * (is_bf16 ? tile::widen<float>(b.get(j)) : tile::widen<float>(h.get(j)));
+      }
+      words[i] =
+          is_bf16 ? ptx::cvt_rn_bf16x2_f32(v[2 * i + 1], v[2 * i]) : ptx::cvt_rn_f16x2_f32(v[2 * i + 1], v[2 * i]);
+    }
+    if (number + 1 < end) {
+      load_addends(p, work, row + (number + 1) / I::kChunks * 64, column + (number + 1) % I::kChunks * 64, &here);
+    }
+    unsigned char* const box = free_box<I>(shared, consumer, *area);
+    const std::uint32_t base = ptx::shared_address(box);
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
-          for (int j = 0; j < 2; ++j) {
-            v[2 * i + j] += e.beta * (is_bf16 ? tile::widen<float>(b.get(j)) : tile::widen<float>(h.get(j)));
-          }
-        }
-        if (row_bias) add_bias(shared.bias[consumer] + column, v);
-      });
+    for (int j = 0; j < 8; j += 2) {
+      ptx::stmatrix_x4(base + static_cast<std::uint32_t>(box_place(lane % 16, j + lane / 16)), words[2 * j],
+                       words[2 * j + 1], words[2 * j + 2], words[2 * j + 3]);
+    }
+    store_box(p, box, work, m + number / I::kChunks * 64, work.n + number % I::kChunks * 64);
+    *area ^= 1;
+  }
 }
 
 template <class I>

@@ -44,16 +44,48 @@ __device__ __forceinline__ void add8(const float4& low, const float4& high, floa
   v[7] += high.w;
 }
 
-// `count` of 8 sums of row m, from column n on.
+// From `count` of 8 sums of row m, from column n on, to what D gets.
 template <class I>
-__device__ __forceinline__ void finish_row(const Params& p, EpilogueState* state, const WorkTile& work, std::uint32_t m,
-                                           std::uint32_t n, int count, float (&v)[8]) {
+__device__ __forceinline__ void finish_sums(const Params& p, EpilogueState* state, const WorkTile& work,
+                                            std::uint32_t m, std::uint32_t n, int count, float (&v)[8]) {
   if constexpr (I::kPlain) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] *= state->alpha;
-    store8(p.epilogue.d, element_at(p.epilogue.d, work.batch, m, n), count, v);
   } else {
-    finish8(p.epilogue, state, work.batch, m, n, count, v);
+    chain8(p.epilogue, state, work.batch, m, n, count, v);
+  }
+}
+template <class I>
+__device__ __forceinline__ void finish_row(const Params& p, EpilogueState* state, const WorkTile& work, std::uint32_t m,
+                                           std::uint32_t n, int count, float (&v)[8]) {
+  finish_sums<I>(p, state, work, m, n, count, v);
+  store8(p.epilogue.d, element_at(p.epilogue.d, work.batch, m, n), count, v);
+}
+
+// Whether rows of D are contiguous but do not lie in vectors: then a warp stores neighbours side by side, where the 8
+// of a thread would be stores of 8 instructions that meet a sector each.
+template <class I>
+__device__ __forceinline__ bool stores_side_by_side(const Matrix& d) {
+  if constexpr (sizeof(typename I::T) != 2) return false;
+  return !d.vectors && d.n_stride == 1 && (d.type == Element::f16 || d.type == Element::bf16);
+}
+
+// 4 rows of 64 columns, whose values stand in `chunk` from row `first` on, by a warp; rows and columns from `rows` and
+// `columns` on do not exist. `at`: the element of the first one.
+__device__ __forceinline__ void store_side_by_side(const Matrix& d, std::int64_t at, const unsigned char* chunk,
+                                                   int first, int rows, int columns) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const bool is_f16 = d.type == Element::f16;
+  auto* to = static_cast<std::uint16_t*>(d.data) + at + lane;
+#pragma unroll 1
+  for (int row = 0; row < min(rows, 4); ++row, to += d.m_stride) {
+#pragma unroll
+    for (int column = 0; column < 64; column += 32) {
+      const int here = column + lane;
+      const float v =
+          *reinterpret_cast<const float*>(chunk + chunk_place(first + row, here / 8, here % 8 / 4) + here % 4 * 4);
+      if (here < columns) to[column] = is_f16 ? tile::narrow<tile::Half>(v).bits : tile::narrow<tile::BFloat16>(v).bits;
+    }
   }
 }
 
@@ -139,7 +171,8 @@ __device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, c
   const std::uint32_t pieces_m = splits ? pieces.along_m : 4;
   const std::uint32_t end = splits ? pieces.count : 4 * I::kRowBlocks * I::kChunks;
   const std::uint32_t step = splits ? pieces.owners : 1;
-  const unsigned char* staged = splits ? &shared.a[0][0] + consumer * kPieceBytes : shared.staging[consumer];
+  unsigned char* staged = splits ? &shared.a[0][0] + consumer * kPieceBytes : shared.staging[consumer];
+  const bool by_lines = stores_side_by_side<I>(p.epilogue.d);
   const std::uint32_t next_split = pieces.of_block * kPieceBytes;
   if (splits) {
     send_splits<I>(p, shared, pieces, rank, consumer, sum);
@@ -162,16 +195,34 @@ __device__ __forceinline__ void store_rows(const Params& p, Shared<I>& shared, c
     const std::uint32_t n = work.n + chunk % I::kChunks * 64 + thread % 8 * 8;
     const int count = min(8, static_cast<int>(p.n) - static_cast<int>(n));
     const int in_piece = static_cast<int>(splits ? row % 16 : row % 64);
-    const unsigned char* const low = staged + chunk_place(in_piece, static_cast<int>(thread % 8), 0);
-    const unsigned char* const high = staged + chunk_place(in_piece, static_cast<int>(thread % 8), 1);
+    unsigned char* const here = staged;
+    auto* const low = reinterpret_cast<float4*>(here + chunk_place(in_piece, static_cast<int>(thread % 8), 0));
+    auto* const high = reinterpret_cast<float4*>(here + chunk_place(in_piece, static_cast<int>(thread % 8), 1));
     if (splits) staged += I::kConsumers * kPieceBytes;
-    if (m >= rows || count <= 0) continue;
+    const bool exists = m < rows && count > 0;
+    if (!exists && !by_lines) continue;
     float v[8] = {};
-    for (std::uint32_t split = 0; split < p.splits; ++split) {
-      add8(*reinterpret_cast<const float4*>(low + split * next_split),
-           *reinterpret_cast<const float4*>(high + split * next_split), v);
+    if (exists) {
+      for (std::uint32_t split = 0; split < p.splits; ++split) {
+        add8(*(low + split * (next_split / sizeof(float4))), *(high + split * (next_split / sizeof(float4))), v);
+      }
+      finish_sums<I>(p, state, work, work.m + m, n, count, v);
     }
-    finish_row<I>(p, state, work, work.m + m, n, count, v);
+    if (!by_lines) {
+      store8(p.epilogue.d, element_at(p.epilogue.d, work.batch, work.m + m, n), count, v);
+      continue;
+    }
+    *low = make_float4(v[0], v[1], v[2], v[3]);
+    *high = make_float4(v[4], v[5], v[6], v[7]);
+    __syncwarp();
+    // The warp's first row, and what it has of rows and columns.
+    const std::uint32_t row_of_warp = m - thread % 32 / 8;
+    const std::uint32_t column = work.n + chunk % I::kChunks * 64;
+    const int rows_left = static_cast<int>(rows) - static_cast<int>(row_of_warp);
+    const int columns_left = static_cast<int>(p.n) - static_cast<int>(column);
+    const std::int64_t at = element_at(p.epilogue.d, work.batch, work.m + row_of_warp, column);
+    const int first = in_piece - static_cast<int>(thread % 32 / 8);
+    store_side_by_side(p.epilogue.d, at, here, first, rows_left, columns_left);
   }
   if (!splits) ptx::barrier_sync(kStagingBarrier + consumer, 128);
 }

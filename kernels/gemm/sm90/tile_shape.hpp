@@ -33,6 +33,12 @@ constexpr bool exchanges_halves(const TileShape& tile) {
   return !tile.swap_ab && !tile.ping_pong && tile.row_blocks() == 1 && tile.bn == 128;
 }
 
+// Whether a tile has the code that stores rows that begin anywhere (Store::lines); with two row blocks the compiler
+// runs out of registers.
+constexpr bool stores_lines(const TileShape& tile) {
+  return !tile.swap_ab && tile.row_blocks() == 1 && tile.bn % 64 == 0;
+}
+
 constexpr int kRowBytes = 128;  // of an operand's row in shared memory: a k tile of a K-major one, 64 m or n else
 constexpr int kMaxSplits = 8;   // blocks of a cluster on any device
 

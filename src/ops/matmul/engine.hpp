@@ -26,17 +26,30 @@ struct Candidate {
   double seconds = 0;  // by estimate() of its footprint, or by the kernel's own model
 };
 
+// No engine asks for addresses at multiples of more.
+constexpr std::uint32_t kMaxAlignment = 16;
+// What the addresses of a call are multiples of, up to that; `d`: of d and c.
+struct Alignment {
+  std::uint32_t a = kMaxAlignment;
+  std::uint32_t b = kMaxAlignment;
+  std::uint32_t d = kMaxAlignment;
+};
+[[nodiscard]] Alignment alignment_of(const Args& args) noexcept;
+
 struct MatmulEngine {
   const char* name = nullptr;
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
   gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
   std::uint32_t alignment = 1;              // of the matrices' addresses that it needs, in bytes
   bool deterministic = true;
+  bool lists = false;  // it takes problems whose batches each have a b of their own
   Support (*supports)(const Problem&, const Device&) = nullptr;
   // Its configs for the problem, in any order.
   void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
   // Bytes of a config, exactly.
   std::size_t (*workspace)(const Problem&, const Config&, const Device&) = nullptr;
+  // Whether a config takes matrices at such addresses. Null: where all are multiples of `alignment`.
+  bool (*takes_addresses)(const Problem&, const Config&, const Alignment&) = nullptr;
   // Everything that does not depend on pointers; the launch gets it back. Null: the engine does not take it after all.
   std::shared_ptr<const void> (*prepare)(const Problem&, const Config&, const Device&) = nullptr;
   Status (*launch)(const LaunchSite&, const void* prepared, const Args&) = nullptr;
@@ -61,15 +74,12 @@ struct Plan {
   std::shared_ptr<const void> prepared;
 };
 
-// No engine asks for addresses at multiples of more.
-constexpr std::size_t kMaxAlignment = 16;
-// Of the addresses of a, b and d, up to that.
-[[nodiscard]] std::size_t alignment_of(const Args& args) noexcept;
+[[nodiscard]] bool takes_addresses(const Choice& choice, const Problem& problem, const Alignment& alignment);
 
 // The best plan that needs no more workspace and alignment, from the handle's cache or made now. The problem was
 // validated.
 [[nodiscard]] Status find_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit,
-                               std::size_t alignment, std::shared_ptr<const Plan>* plan);
+                               const Alignment& alignment, std::shared_ptr<const Plan>* plan);
 // The plan of one choice, whatever the ranking says.
 [[nodiscard]] Status make_plan(const Choice& choice, const Problem& problem, const Device& device,
                                std::shared_ptr<const Plan>* plan);
@@ -83,6 +93,9 @@ constexpr std::size_t kMaxAlignment = 16;
 // which take times, do not.
 [[nodiscard]] Status launch_verified(gpudnnHandle_t handle, const Problem& problem, const Plan& plan, const Args& args,
                                      void* workspace, std::size_t workspace_bytes);
+
+// Whether there is a plan without a workspace at the addresses of a call.
+[[nodiscard]] bool takes(gpudnnHandle_t handle, const Problem& problem, const Args& args);
 
 // Validates nothing: the problem was validated. Finds the plan and launches it.
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,

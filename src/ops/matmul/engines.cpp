@@ -4,10 +4,12 @@
 #include "ops/matmul/host.hpp"
 #ifdef GPUDNN_WITH_CUDA
 #include "ops/matmul/cublaslt.hpp"
+#include "ops/matmul/gemm_padded_sm90.hpp"
 #include "ops/matmul/gemm_simt.hpp"
 #include "ops/matmul/gemm_sm80.hpp"
 #include "ops/matmul/gemm_sm90.hpp"
 #include "ops/matmul/gemm_split_sm90.hpp"
+#include "ops/matmul/rows_split_sm90.hpp"
 #endif
 
 namespace gpudnn::matmul {
@@ -19,11 +21,23 @@ std::span<const MatmulEngine> engines() noexcept {
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
+       .lists = true,
        .supports = &gemm_sm90_supports,
        .candidates = &gemm_sm90_candidates,
        .workspace = &gemm_sm90_workspace,
+       .takes_addresses = &gemm_sm90_takes_addresses,
        .prepare = &gemm_sm90_prepare,
        .launch = &gemm_sm90_launch},
+      {.name = "gemm_padded_sm90",
+       .backend = GPUDNN_BACKEND_CUDA,
+       .math = GPUDNN_TENSOR_OP_MATH,
+       .alignment = 16,
+       .supports = &gemm_padded_sm90_supports,
+       .candidates = &gemm_padded_sm90_candidates,
+       .workspace = &gemm_padded_sm90_workspace,
+       .takes_addresses = &gemm_padded_sm90_takes_addresses,
+       .prepare = &gemm_padded_sm90_prepare,
+       .launch = &gemm_padded_sm90_launch},
       {.name = "gemm_sm80",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
@@ -39,8 +53,19 @@ std::span<const MatmulEngine> engines() noexcept {
        .supports = &gemm_split_sm90_supports,
        .candidates = &gemm_split_sm90_candidates,
        .workspace = &gemm_split_sm90_workspace,
+       .takes_addresses = &gemm_split_sm90_takes_addresses,
        .prepare = &gemm_split_sm90_prepare,
        .launch = &gemm_split_sm90_launch},
+      {.name = "rows_split_sm90",
+       .backend = GPUDNN_BACKEND_CUDA,
+       .math = GPUDNN_FMA_MATH,
+       .alignment = 16,
+       .supports = &rows_split_sm90_supports,
+       .candidates = &rows_split_sm90_candidates,
+       .workspace = &rows_split_sm90_workspace,
+       .takes_addresses = &rows_split_sm90_takes_addresses,
+       .prepare = &rows_split_sm90_prepare,
+       .launch = &rows_split_sm90_launch},
       {.name = "cublaslt",
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,

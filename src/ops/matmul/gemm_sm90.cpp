@@ -5,7 +5,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <utility>
 
 #include "core/math_type.hpp"
@@ -22,14 +24,6 @@ namespace k = kernels::matmul;
 namespace sm90 = kernels::matmul::sm90;
 
 constexpr const char* kMulticasts[] = {"none", "a", "b"};
-
-// Everything but the pointers.
-struct Prepared {
-  sm90::GemmPlan plan;
-  std::int32_t scales = 0;
-  bool swapped = false;    // the kernel makes the transpose of d: its a is our b
-  bool is_encoded = true;  // else the plan was made for a device that was not there, and each launch makes the maps
-};
 
 // `row` and `depth` are the tensor's dimensions with the operand's rows (m or n) and with k.
 sm90::Operand operand_of(const TensorGeometry& tensor, const TensorGeometry& d, int row, int depth) {
@@ -82,6 +76,7 @@ sm90::Gemm gemm_of(const Problem& problem, bool swapped) {
   gemm.fast_accumulation = problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
   gemm.is_plain = problem.c.rank == 0 && problem.bias.rank == 0 && (problem.scales & (kScaleD | kAmax)) == 0 &&
                   problem.activation == kernels::gemm::Activation::identity;
+  gemm.lists_b = problem.lists_b != 0;
   gemm.promotes = problem.a.type == GPUDNN_DATA_BFLOAT16 && problem.math == GPUDNN_FMA_MATH;
   gemm.a = operand_of(problem.a, problem.d, last - 1, last);
   gemm.b = operand_of(problem.b, problem.d, last, last - 1);
@@ -150,6 +145,54 @@ bool encode(const sm90::MapBoxes& boxes, bool is_result, tile::TensorMap* map) {
                             map);
 }
 
+// The maps of each batch's listed B. A plan's calls have few shapes of parts: each is encoded once.
+class ListedMaps {
+ public:
+  // With a context of the device. False where the driver refuses an address.
+  bool place(const Args& args, std::int64_t k, sm90::GemmPlan* plan) const {
+    for (std::uint32_t i = 0; i < plan->params.listed; ++i) {
+      for (int number = 0; number < kernels::gemm::sm90::kListedParts; ++number) {
+        const ListedOperand::Part& from = args.listed[i].part[number];
+        const sm90::ListedPart part = {from.at, from.row_stride, from.at == nullptr ? 0 : from.rows, from.row_of_a};
+        sm90::place_listed(part, k, i, number, &plan->params);
+        tile::TensorMap* const map = &plan->params.b_of_batch.map[number][i];
+        if (part.rows > 0 && (!find(*plan, part, map) || !cuda::replace_address(map, from.at))) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  struct Known {
+    std::int64_t rows, row_stride;
+    tile::TensorMap map;
+  };
+  bool find(const sm90::GemmPlan& plan, const sm90::ListedPart& part, tile::TensorMap* map) const {
+    const std::scoped_lock lock(mutex_);
+    for (const Known& known : known_) {
+      if (known.rows != part.rows || known.row_stride != part.row_stride) continue;
+      *map = known.map;
+      return true;
+    }
+    if (!encode(sm90::listed_boxes(plan, part), false, map)) return false;
+    known_.push_back({part.rows, part.row_stride, *map});
+    return true;
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::vector<Known> known_;
+};
+
+// Everything but the pointers.
+struct Prepared {
+  sm90::GemmPlan plan;
+  ListedMaps listed;
+  std::int64_t k = 0;
+  std::int32_t scales = 0;
+  bool swapped = false;    // the kernel makes the transpose of d: its a is our b
+  bool is_encoded = true;  // else the plan was made for a device that was not there, and each launch makes the maps
+};
+
 bool encode_all(int device, sm90::GemmPlan* plan) {
   return cuda::with_context(device, [plan] {
     return encode(plan->a, false, &plan->params.a) && encode(plan->b, false, &plan->params.b) &&
@@ -208,6 +251,13 @@ void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vec
   }
 }
 
+bool gemm_sm90_takes_addresses(const Problem&, const Config& text, const Alignment& alignment) {
+  sm90::GemmConfig config;
+  return std::min(alignment.a, alignment.b) >= kMaxAlignment &&
+         (alignment.d >= kMaxAlignment ||
+          (config_from(text, &config) && !sm90::is_plain_tile(sm90::kTiles[config.tile])));
+}
+
 std::size_t gemm_sm90_workspace(const Problem&, const Config&, const Device&) { return 0; }
 
 std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Config& text, const Device& device) {
@@ -218,6 +268,7 @@ std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Conf
   const sm90::Gemm gemm = gemm_of(problem, prepared->swapped);
   if (sm90::unsupported_reason(gemm, config) != nullptr) return nullptr;
   prepared->plan = sm90::plan_gemm_sm90(gemm, config, device.multiprocessors);
+  prepared->k = gemm.k;
   prepared->scales = problem.scales;
   prepared->is_encoded = device.is_present();
   const bool fails = prepared->is_encoded && !encode_all(device.ordinal, &prepared->plan);
@@ -230,13 +281,17 @@ Status gemm_sm90_launch(const LaunchSite& site, const void* prepared_plan, const
   const bool exchanged = prepared.swapped != plan.swap_ab;
   const void* const a = exchanged ? args.b : args.a;
   const void* const b = exchanged ? args.a : args.b;
+  if (reinterpret_cast<std::uintptr_t>(args.d) % kMaxAlignment != 0) plan.params.stores_boxes = false;
   const bool has_maps = prepared.is_encoded || encode_all(site.device.ordinal, &plan);
   const bool addressed = has_maps && cuda::with_context(site.device.ordinal, [&] {
                            return cuda::replace_address(&plan.params.a, a) &&
                                   cuda::replace_address(&plan.params.b, b) &&
                                   (!plan.params.stores_boxes || cuda::replace_address(&plan.params.d, args.d));
                          });
-  GPUDNN_REQUIRE(addressed, GPUDNN_STATUS_INTERNAL_ERROR,
+  const bool listed = plan.params.listed == 0 || cuda::with_context(site.device.ordinal, [&] {
+                        return prepared.listed.place(args, prepared.k, &plan);
+                      });
+  GPUDNN_REQUIRE(addressed && listed, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused an address of a tensor map; a, b and d must be device memory");
   kernels::gemm::Epilogue& e = plan.params.epilogue;
   const bool has_c = e.c.data != nullptr && args.beta != 0;

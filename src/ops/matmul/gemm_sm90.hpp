@@ -11,6 +11,8 @@ namespace gpudnn::matmul {
 // terms of floats (gemm_split_sm90).
 [[nodiscard]] Support gemm_sm90_takes(const Problem& problem, const Device& device);
 void gemm_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
+// d may lie anywhere but for the tiles that TMA alone stores.
+[[nodiscard]] bool gemm_sm90_takes_addresses(const Problem& problem, const Config& config, const Alignment& alignment);
 [[nodiscard]] std::size_t gemm_sm90_workspace(const Problem& problem, const Config& config, const Device& device);
 [[nodiscard]] std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Config& config,
                                                             const Device& device);

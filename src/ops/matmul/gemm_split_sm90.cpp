@@ -88,6 +88,10 @@ Support gemm_split_sm90_supports(const Problem& problem, const Device& device) {
   return gemm_sm90_takes(inner_problem(problem), device);
 }
 
+bool gemm_split_sm90_takes_addresses(const Problem& problem, const Config& config, const Alignment& alignment) {
+  return gemm_sm90_takes_addresses(problem, config, {.d = alignment.d});  // the operands are copies
+}
+
 void gemm_split_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const std::size_t first = candidates->size();
   gemm_sm90_candidates(inner_problem(problem), device, candidates);

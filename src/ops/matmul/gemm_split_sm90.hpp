@@ -8,6 +8,8 @@
 namespace gpudnn::matmul {
 
 [[nodiscard]] Support gemm_split_sm90_supports(const Problem& problem, const Device& device);
+[[nodiscard]] bool gemm_split_sm90_takes_addresses(const Problem& problem, const Config& config,
+                                                   const Alignment& alignment);
 void gemm_split_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 [[nodiscard]] std::size_t gemm_split_sm90_workspace(const Problem& problem, const Config& config, const Device& device);
 [[nodiscard]] std::shared_ptr<const void> gemm_split_sm90_prepare(const Problem& problem, const Config& config,

@@ -13,7 +13,7 @@ namespace {
 struct PlanKey {
   Problem problem;
   std::uint64_t workspace_limit;
-  std::uint64_t alignment;
+  std::uint64_t alignment;  // of a, b and d, a byte each
 };
 
 // A workspace at an odd address is not used.
@@ -37,11 +37,11 @@ void log_choices(gpudnnHandle_t handle, const Problem& problem, const std::vecto
 }
 
 // The first choice that fits and that its engine really takes.
-Status choose(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit, std::size_t alignment,
+Status choose(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit, const Alignment& alignment,
               std::shared_ptr<const Plan>* plan) {
   const std::vector<Choice> choices = rank(problem, *handle->device);
   for (const Choice& choice : choices) {
-    if (choice.engine->alignment > alignment) continue;
+    if (!takes_addresses(choice, problem, alignment)) continue;
     if (choice.engine->workspace(problem, choice.config, *handle->device) > workspace_limit) continue;
     if (make_plan(choice, problem, *handle->device, plan) != GPUDNN_STATUS_SUCCESS) continue;
     clear_last_error();
@@ -60,7 +60,8 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   const EngineFilter filter(engines(), device.backend);
   for (const MatmulEngine& engine : engines()) {
     if (filter.reason_against(engine.name) != nullptr) continue;
-    if (engine.backend != device.backend || !engine.deterministic || !engine.supports(problem, device)) continue;
+    if (engine.backend != device.backend || !engine.deterministic) continue;
+    if ((problem.lists_b != 0 && !engine.lists) || !engine.supports(problem, device)) continue;
     candidates.clear();
     engine.candidates(problem, device, &candidates);
     for (Candidate& candidate : candidates) {
@@ -71,12 +72,19 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   return choices;
 }
 
-std::size_t alignment_of(const Args& args) noexcept {
-  std::uintptr_t bits = kMaxAlignment;
-  for (const void* pointer : {args.a, args.b, static_cast<const void*>(args.d)}) {
-    bits |= reinterpret_cast<std::uintptr_t>(pointer);
-  }
-  return static_cast<std::size_t>(bits & (~bits + 1));
+Alignment alignment_of(const Args& args) noexcept {
+  const auto of = [](std::initializer_list<const void*> pointers) {
+    std::uintptr_t bits = kMaxAlignment;
+    for (const void* pointer : pointers) bits |= reinterpret_cast<std::uintptr_t>(pointer);
+    return static_cast<std::uint32_t>(bits & (~bits + 1));
+  };
+  return {of({args.a}), of({args.b}), of({args.d, args.c})};
+}
+
+bool takes_addresses(const Choice& choice, const Problem& problem, const Alignment& alignment) {
+  const MatmulEngine& engine = *choice.engine;
+  if (engine.takes_addresses != nullptr) return engine.takes_addresses(problem, choice.config, alignment);
+  return std::min({alignment.a, alignment.b, alignment.d}) >= engine.alignment;
 }
 
 Status make_plan(const Choice& choice, const Problem& problem, const Device& device,
@@ -93,9 +101,9 @@ Status make_plan(const Choice& choice, const Problem& problem, const Device& dev
   return GPUDNN_STATUS_SUCCESS;
 }
 
-Status find_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit, std::size_t alignment,
+Status find_plan(gpudnnHandle_t handle, const Problem& problem, std::size_t workspace_limit, const Alignment& alignment,
                  std::shared_ptr<const Plan>* plan) {
-  const PlanKey key{problem, workspace_limit, alignment};
+  const PlanKey key{problem, workspace_limit, alignment.a | alignment.b << 8 | alignment.d << 16};
   *plan = handle->plans.find<Plan>(key);
   if (*plan != nullptr) return GPUDNN_STATUS_SUCCESS;
   std::shared_ptr<const Plan> made;
@@ -109,7 +117,7 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, std::size_t
   *bytes = 0;
   if (element_count(problem.d) == 0) return GPUDNN_STATUS_SUCCESS;
   std::shared_ptr<const Plan> plan;
-  GPUDNN_TRY(find_plan(handle, problem, environment_workspace_limit(), kMaxAlignment, &plan));
+  GPUDNN_TRY(find_plan(handle, problem, environment_workspace_limit(), Alignment(), &plan));
   *bytes = plan->workspace;
   return GPUDNN_STATUS_SUCCESS;
 }
@@ -119,6 +127,13 @@ Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   if (site.device.backend == GPUDNN_BACKEND_HOST) return plan.choice.engine->launch(site, plan.prepared.get(), args);
   const cuda::DeviceScope scope(site.device);
   return plan.choice.engine->launch(site, plan.prepared.get(), args);
+}
+
+bool takes(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
+  std::shared_ptr<const Plan> plan;
+  if (find_plan(handle, problem, 0, alignment_of(args), &plan) == GPUDNN_STATUS_SUCCESS) return true;
+  clear_last_error();
+  return false;
 }
 
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,

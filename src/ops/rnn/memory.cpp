@@ -5,11 +5,12 @@
 
 #include <algorithm>
 
+#include "core/integer.hpp"
 #include "core/math_type.hpp"
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
 #include "ops/dropout/problem.hpp"
-#include "ops/rnn/stages.hpp"
+#include "ops/rnn/call.hpp"
 
 namespace gpudnn::rnn {
 namespace {
@@ -79,11 +80,14 @@ void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
     if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(lanes * state);
     if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(lanes * state);
   }
-  w->d[0] = regions->take(rows * n.output_width() * element_bytes(n));
+  // Gradients of y in rows, and those between layers.
+  const std::int64_t gradients = rows * n.output_width() * element_bytes(n);
+  const bool has_layers_below = n.layers > 1;
+  w->d[0] = regions->take(has_layers_below || has_own_layout(problem) ? gradients : 0);
   // Of layers in one launch, or of such that run one by one or in pairs.
   Regions one_by_one = *regions;
   if (pipelines) w->pipeline_t = regions->take((2 * lanes - 1) * recurrent);
-  w->d[1] = one_by_one.take(rows * n.output_width() * element_bytes(n));
+  w->d[1] = one_by_one.take(has_layers_below ? gradients : 0);
   for (int d = 0; d < n.directions(); ++d) {
     w->recurrent_t[d] = one_by_one.take(recurrent);
     if (n.projects()) w->projection_t[d] = one_by_one.take(std::int64_t{n.hidden} * n.projected * element_bytes(n));
@@ -100,27 +104,19 @@ void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
 void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
   const std::int64_t lanes = n.pseudo_layers();
-  if (pads_weight_products(problem)) {
-    const std::int64_t rows = problem.sequences.capacity();
-    w->inputs = regions->take(rows * whole_row(std::max<std::int64_t>(n.input, n.output_width())) * element_bytes(n));
-    for (int d = 0; d < n.directions(); ++d) {
-      w->padded_gates[d] = regions->take(rows * padded_slot(n, n.slots()) * element_bytes(n));
-    }
-  } else if (merges_weight_products(n)) {
-    w->inputs = regions->take(lanes * problem.sequences.capacity() * n.projected * element_bytes(n));
-  }
+  const std::int64_t states = lanes * problem.sequences.capacity() * weight_state_row(n) * element_bytes(n);
+  if (merges_weight_products(problem)) w->inputs = regions->take(states);
   const std::int64_t gates = std::int64_t{n.gates()} * n.hidden;
   const std::int64_t width = std::max<std::int64_t>(n.projected, n.input_width(n.layers > 1 ? 1 : 0));
   const int slices = most_weight_slices(problem, gates, width);
   w->slices_room = slices > 1 ? slices * kMaxDirections * gates * width : 0;
   w->slices = static_cast<float*>(regions->take(w->slices_room * 4));
-  const std::int64_t previous_row = pads_weight_products(problem) ? whole_row(n.projected) : n.projected;
-  w->previous = regions->take(lanes * problem.sequences.capacity() * previous_row * element_bytes(n));
+  w->previous = regions->take(states);
   w->partials = regions->take(std::min<std::int64_t>(lanes, kernels::kRnnLanes) * kernels::kRnnSumSplits * n.slots() *
                               n.hidden * sum_bytes(n));
 }
 
-// The greatest products of a pass, over all rows.
+// The greatest products of forward, or of the gradients of data, over all rows.
 Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Problem& problem, Pass pass,
                        std::size_t* bytes) {
   const Network& n = problem.net;
@@ -129,21 +125,12 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
   const std::int64_t gates_row = pass == Pass::infer ? gates : std::int64_t{n.slots()} * n.hidden;
   for (int layer = 0; layer < std::min(n.layers, 2); ++layer) {
     const std::int64_t width = n.input_width(layer);
+    const bool is_alike = layer > 0 && width == n.input_width(0) && (pass != Pass::wgrad || n.layers == 2);
+    if (is_alike) continue;
     Product p{.type = n.type, .math = n.math};
     if (pass == Pass::dgrad) {
       p.m = rows, p.n = width, p.k = gates;
       p.a_strides[0] = gates_row, p.a_strides[1] = 1, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
-    } else if (pass == Pass::wgrad) {
-      p.m = gates, p.n = width, p.k = rows, p.adds = problem.adds;
-      p.counts[0] = layer == 0 ? 1 : n.layers - 1, p.counts[1] = n.directions();
-      p.a_steps[0] = p.a_steps[1] = rows * gates_row, p.b_steps[0] = rows * width;
-      p.d_steps[0] = p.d_steps[1] = gates * (width + n.projected);
-      p.a_strides[0] = 1, p.a_strides[1] = gates_row, p.b_strides[0] = width, p.b_strides[1] = 1, p.d_row = width;
-      if (pads_weight_products(problem)) {
-        p.counts[0] = 1, p.counts[1] = 2;
-        p.a_strides[1] = whole_row(gates_row), p.b_strides[0] = whole_row(width);
-        p.a_steps[1] = 0, p.b_steps[1] = rows * whole_row(width), p.d_steps[1] = gates * width;
-      }
     } else {
       p.m = rows, p.n = gates, p.k = width;
       p.a_strides[0] = width, p.a_strides[1] = 1, p.b_strides[0] = 1, p.b_strides[1] = width, p.d_row = gates_row;
@@ -175,17 +162,19 @@ bool may_pair(const Problem& problem, Pass pass) noexcept {
          !n.skip && !(n.drops() && pass != Pass::infer) && problem.sequences.steps > 1;
 }
 
-bool merges_weight_products(const Network& n) noexcept {
-  return !n.bidirectional && !n.projects() && !n.skip && (n.layers > 1 || n.input == n.hidden);
+bool merges_weight_products(const Problem& problem) noexcept {
+  constexpr std::int64_t kEnough = 100 * 128 * 256;  // elements of a product that keeps the device busy
+  constexpr std::int64_t kFew = 512;                 // rows of one that is over before the next has begun
+  const Network& n = problem.net;
+  return !n.bidirectional && !n.projects() && !n.skip && (n.layers > 1 || n.input == n.hidden) &&
+         (std::int64_t{n.hidden} * n.gates() * n.projected < kEnough || problem.sequences.capacity() <= kFew);
 }
 
-bool pads_weight_products(const Problem& problem) noexcept {
-  constexpr std::int64_t kEnough = std::int64_t{1} << 28;  // multiplications of a layer's R
-  const Network& n = problem.net;
-  return element_bytes(n) == 2 && n.math != GPUDNN_FMA_MATH && !n.projects() &&
-         (n.hidden % 8 != 0 || (!n.skip && n.input % 8 != 0)) &&
-         problem.sequences.capacity() * n.gates() * n.hidden * n.hidden >= kEnough;
+std::int64_t weight_state_row(const Network& n) noexcept {
+  constexpr std::int64_t kVector = 8;
+  return element_bytes(n) == 2 ? round_up(n.projected, kVector) : n.projected;
 }
+
 int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept {
   constexpr std::int64_t kManyRows = 6144;
   constexpr std::int64_t kTile = 128;
@@ -197,10 +186,6 @@ int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) n
     return 1;
   }
   return static_cast<int>(std::min<std::int64_t>(2 * kFewTiles, 8 * kFewTiles / tiles));
-}
-std::int64_t padded_slot(const Network& n, int slot) noexcept {
-  if (n.cell != GPUDNN_GRU) return slot < n.slots() ? std::int64_t{slot} * n.hidden : whole_row(slot * n.hidden);
-  return slot < 2 ? std::int64_t{slot} * n.hidden : whole_row(2 * n.hidden) + (slot - 2) * whole_row(n.hidden);
 }
 
 std::size_t mask_bytes(const Problem& problem) noexcept {
@@ -260,7 +245,9 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, bool forwar
     Regions regions(nullptr);
     (void)take_workspace(problem, pass, &regions);
     std::size_t scratch = 0;
-    GPUDNN_TRY(product_scratch(stages, handle, problem, pass, &scratch));
+    GPUDNN_TRY(pass == Pass::wgrad
+                   ? weight_gradients_scratch(stages, launch_site(handle, nullptr, 0), handle, problem, &scratch)
+                   : product_scratch(stages, handle, problem, pass, &scratch));
     *bytes = std::max(*bytes, regions.used() + scratch);
   }
   return GPUDNN_STATUS_SUCCESS;

@@ -45,20 +45,15 @@ constexpr int kMaxDirections = 2;
 // Two layers may run in parts of the steps, both in one launch.
 [[nodiscard]] bool may_pair(const Problem& problem, Pass pass) noexcept;
 
-// Gradients of weights: W and R of a layer, but perhaps the first, have like shapes and one direction.
-[[nodiscard]] bool merges_weight_products(const Network& net) noexcept;
+// Gradients of weights: W and R of a layer, but perhaps the first, have like shapes and one direction, and a product
+// for each would leave multiprocessors idle. Inputs are copied to where h one step back lies.
+[[nodiscard]] bool merges_weight_products(const Problem& problem) noexcept;
+// Elements from row to row of h one step back: of 16 bits in whole vectors of 16 bytes, as fast products want them.
+[[nodiscard]] std::int64_t weight_state_row(const Network& net) noexcept;
 
-// Gradients of weights come from copies whose rows are whole vectors of 16 bytes, as fast products want them: what has
-// other rows, and is worth it.
-[[nodiscard]] bool pads_weight_products(const Problem& problem) noexcept;
 // Products over the rows that leave multiprocessors idle, of floats, are made in slices of the rows: of how many rows'
 // divisors at most. 1: they are not.
 [[nodiscard]] int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept;
-// Elements of a row of 16-bit values that is whole vectors.
-[[nodiscard]] constexpr std::int64_t whole_row(std::int64_t width) noexcept { return (width + 7) / 8 * 8; }
-// Where a slot of the gates lies in such a copy; of slot `net.slots()`: the row. The products of a GRU begin at slots
-// of their own.
-[[nodiscard]] std::int64_t padded_slot(const Network& net, int slot) noexcept;
 
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
@@ -97,7 +92,6 @@ struct Workspace {
   void* previous = nullptr;
   float* slices = nullptr;  // of products over the rows
   std::int64_t slices_room = 0;
-  void* padded_gates[kMaxDirections] = {};  // of a layer
   void* partials = nullptr;
   void* scratch = nullptr;  // of products; the rest
 };

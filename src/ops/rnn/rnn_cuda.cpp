@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/math_type.hpp"
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
 #include "kernels/rnn/step.hpp"
@@ -48,7 +49,29 @@ matmul::Problem matmul_of(const Product& p) {
   return problem;
 }
 
+// Floats that keep out of TF32 are multiplied one product at a time where each is enough for the device: the fastest
+// engine takes no batches.
+bool goes_one_by_one(const Product& p) {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 24;
+  return p.type == GPUDNN_DATA_FLOAT && !allows_tf32(p.math) && p.counts[0] * p.counts[1] > 1 &&
+         p.m * p.n * p.k >= kEnough;
+}
+
 Status product(const Site& site, const Product& p) {
+  if (goes_one_by_one(p)) {
+    const auto bytes = static_cast<std::int64_t>(sizeof(float));
+    for (std::int64_t i = 0; i < p.counts[0] * p.counts[1]; ++i) {
+      const std::int64_t at[] = {i / p.counts[1], i % p.counts[1]};
+      const auto step = [&](const std::int64_t(&steps)[2]) { return (at[0] * steps[0] + at[1] * steps[1]) * bytes; };
+      Product one = p;
+      one.counts[0] = one.counts[1] = 1;
+      one.a = static_cast<const char*>(p.a) + step(p.a_steps);
+      one.b = static_cast<const char*>(p.b) + step(p.b_steps);
+      one.d = static_cast<char*>(p.d) + step(p.d_steps);
+      GPUDNN_TRY(product(site, one));
+    }
+    return GPUDNN_STATUS_SUCCESS;
+  }
   matmul::Args args;
   args.a = p.a;
   args.b = p.b;
@@ -58,8 +81,38 @@ Status product(const Site& site, const Product& p) {
   return matmul::run(site.handle, matmul_of(p), args, site.scratch, site.scratch_bytes);
 }
 
+matmul::Problem matmul_of(const ListedProduct& listed) {
+  matmul::Problem problem = matmul_of(listed.shape);
+  problem.lists_b = 1;
+  if (problem.d.rank > 2) {
+    for (int i = 0; i < 2; ++i) problem.b.dims[i] = 1, problem.b.strides[i] = 0;
+  }
+  return problem;
+}
+matmul::Args args_of(const ListedProduct& listed) {
+  const Product& p = listed.shape;
+  matmul::Args args;
+  args.a = p.a;
+  for (const auto& part : listed.b[0].part) args.b = args.b == nullptr ? part.at : args.b;
+  args.d = p.d;
+  args.listed = listed.b;
+  if (p.adds) args.c = p.d, args.beta = 1;
+  return args;
+}
+Status listed_product(const Site& site, const ListedProduct& listed) {
+  return matmul::run(site.handle, matmul_of(listed), args_of(listed), nullptr, 0);  // as takes_listed asked
+}
+// 16 bits on Hopper's tensor cores.
+bool takes_listed(const Site& site, const ListedProduct& listed) {
+  if (site.launch.device.compute_capability() != 90 || site.math == GPUDNN_FMA_MATH) return false;
+  if (site.type != GPUDNN_DATA_HALF && site.type != GPUDNN_DATA_BFLOAT16) return false;
+  return matmul::takes(site.handle, matmul_of(listed), args_of(listed));
+}
+
 Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* bytes) {
-  return matmul::workspace_size(handle, matmul_of(p), bytes);
+  Product one = p;
+  if (goes_one_by_one(p)) one.counts[0] = one.counts[1] = 1;
+  return matmul::workspace_size(handle, matmul_of(one), bytes);
 }
 
 // Wide layers of sequences of equal length: the product of each step by the matrix product's own engines, and a launch
@@ -138,7 +191,6 @@ void upload(const Site& site, const std::int32_t* from, std::int64_t count, std:
 void previous(const Site& site, const kernels::RnnPrevious& previous, void* to, std::int64_t to_row) {
   kernels::launch_rnn_previous(previous, to, to_row, site.launch.stream);
 }
-void pad(const Site& site, const kernels::RnnPad& pad) { kernels::launch_rnn_pad(pad, site.launch.stream); }
 void slices(const Site& site, const kernels::RnnSlices& slices) {
   kernels::launch_rnn_slices(slices, site.launch.stream);
 }
@@ -156,8 +208,13 @@ Status clear(const Site& site, void* to, std::size_t bytes) {
   return cuda::fill(site.launch.device, site.launch.stream, to, 0, bytes);
 }
 
-Status copy(const Site& site, const void* from, void* to, std::size_t bytes) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, site.launch.stream) == cudaSuccess
+Status copy_rows(const Site& site, const kernels::RnnPad& rows) {
+  if (rows.from_row != rows.to_row) {
+    kernels::launch_rnn_pad(rows, site.launch.stream);
+    return GPUDNN_STATUS_SUCCESS;
+  }
+  const auto bytes = static_cast<std::size_t>(rows.rows * rows.to_row * tile::element_bytes(rows.type));
+  return cudaMemcpyAsync(rows.to, rows.from, bytes, cudaMemcpyDeviceToDevice, site.launch.stream) == cudaSuccess
              ? GPUDNN_STATUS_SUCCESS
              : cuda::launch_status("a copy of inputs");
 }
@@ -227,8 +284,19 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
   split.period = kernels::kRnnSplitPeriod;
-  const std::int64_t states = kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps);
-  const std::int64_t bytes = states + kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
+  const std::int64_t sums = kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
+  const auto states_of = [&](std::int32_t period) {
+    return kernels::rnn_split_state_bytes(split.shape, layer.directions, layer.rows.steps, period);
+  };
+  // Memory for all steps, where it is less to set at once than to make ready again step by step.
+  constexpr std::int64_t kBytesOfStep = 100000;
+  std::int64_t states = states_of(layer.rows.steps);
+  if (split.shape.direct && states <= kBytesOfStep * layer.rows.steps && states + sums <= site.exchange_room) {
+    split.period = layer.rows.steps;
+  } else {
+    states = states_of(split.period);
+  }
+  const std::int64_t bytes = states + sums;
   if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
                                                static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
     return false;
@@ -241,9 +309,11 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
     const void* const weights = backward ? layer.direction[k].recurrent_t : layer.direction[k].recurrent;
     split.vectors = split.vectors && reinterpret_cast<std::uintptr_t>(weights) % 16 == 0;
   }
-  const bool runs = layer.type == tile::ElementType::f16
-                        ? kernels::launch_rnn_split_f16(split, backward, site.launch.stream)
-                        : kernels::launch_rnn_split_bf16(split, backward, site.launch.stream);
+  const bool half = layer.type == tile::ElementType::f16;
+  const auto direct = half ? kernels::launch_rnn_direct_f16 : kernels::launch_rnn_direct_bf16;
+  const auto others = half ? kernels::launch_rnn_split_f16 : kernels::launch_rnn_split_bf16;
+  const bool runs =
+      split.shape.direct ? direct(split, backward, site.launch.stream) : others(split, site.launch.stream);
   if (runs && backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
   return runs;
 }
@@ -375,6 +445,8 @@ void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
 constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::RnnLayer&),
                              void (*backward_sweep)(const Site&, const kernels::RnnLayer&)) {
   return {.product = &product,
+          .listed_product = &listed_product,
+          .takes_listed = &takes_listed,
           .product_scratch = &product_scratch,
           .forward = forward_sweep,
           .backward = backward_sweep,
@@ -392,9 +464,8 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .gate_sum = &gate_sum,
           .clear = &clear,
           .merges_products = true,
-          .copy = &copy,
-          .slices = &slices,
-          .pad = &pad};
+          .copy_rows = &copy_rows,
+          .slices = &slices};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "ops/matmul/problem.hpp"
 #include "ops/rnn/problem.hpp"
 
 namespace gpudnn::rnn {
@@ -32,6 +33,14 @@ struct Product {
   std::int64_t c_row = 0;
 };
 
+// A product of which each b, by layer and direction, lies by itself (matmul::ListedOperand); `b` and its steps say
+// nothing.
+struct ListedProduct {
+  static constexpr int kMost = 8;
+  Product shape;
+  matmul::ListedOperand b[kMost];
+};
+
 struct Site {
   LaunchSite launch;
   gpudnnHandle_t handle;
@@ -47,6 +56,9 @@ struct Site {
 
 struct Stages {
   Status (*product)(const Site&, const Product&);
+  // Null: the backend has none. `takes_listed` tells whether the device makes this one.
+  Status (*listed_product)(const Site&, const ListedProduct&);
+  bool (*takes_listed)(const Site&, const ListedProduct&);
   // Bytes with which a product runs at its best.
   Status (*product_scratch)(gpudnnHandle_t, const Product&, std::size_t* bytes);
   void (*forward)(const Site&, const kernels::RnnLayer&);
@@ -71,11 +83,9 @@ struct Stages {
   // Products are launches, and the fewer the better: those of all layers are made at once where they can be, and stand
   // for the sweep where there is one step.
   bool merges_products;
-  Status (*copy)(const Site&, const void* from, void* to, std::size_t bytes);
+  Status (*copy_rows)(const Site&, const kernels::RnnPad&);
   // Null: a product keeps the device busy however small it is.
   void (*slices)(const Site&, const kernels::RnnSlices&);
-  // Null: products are as fast from rows of any width.
-  void (*pad)(const Site&, const kernels::RnnPad&);
 };
 
 extern const Stages kHostStages;

@@ -1,0 +1,463 @@
+// A block of a direct split sweep (`split_direct_sm90.cuh`): the weights that it holds, and how states and sums come
+// and go.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/gpu_relaxed.cuh"
+#include "kernels/ptx/gpu_relaxed_u64.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/mma_sync.cuh"
+#include "kernels/ptx/st_async_narrow.cuh"
+#include "kernels/ptx/st_shared.cuh"
+#include "kernels/ptx/tma.cuh"
+#include "kernels/ptx/wgmma_shape.cuh"
+#include "kernels/rnn/split.hpp"
+#include "kernels/rnn/unit_sm90.cuh"
+
+namespace gpudnn::kernels {
+
+// N: places of a tile; kHeld: weights in registers.
+template <class T, int kGates, int N, int kParts, int kWarpgroups, bool kHeld, bool kBackward>
+struct RnnDirectBlock {
+  using Unit = RnnUnit<RnnDeviceConvert<T>>;
+  static constexpr int kThreads = kWarpgroups * kRnnDirectThreads;
+  static constexpr int kRowGates = kBackward ? 1 : kGates;
+  static constexpr int kColumnGates = kBackward ? kGates : 1;
+  static constexpr bool kRowsAreUnits = kRowGates == 1;
+  static constexpr int kOperands = kRowsAreUnits ? 1 : 2;  // of 64 rows
+  static constexpr int kRows = 64 * kOperands;
+  static constexpr int kUnits = kRowsAreUnits ? 64 : 32;
+  static constexpr int kPanel = 64;  // columns of 128 bytes
+  static constexpr int kMaxPanels = kRnnDirectWeights / (kRows * 128);
+  static constexpr int kVectors = kMaxPanels * N * 8 / kThreads;  // of a thread, at most
+  static constexpr int kAtOnce = kVectors < 16 ? kVectors : 16;   // of them looked for together
+  // Of a part: the places at which a thread finishes units, and its units.
+  static constexpr bool kSplitsPlaces = kWarpgroups > 1 && !kRowsAreUnits;
+  static constexpr bool kSplitsUnits = kWarpgroups > 1 && kRowsAreUnits;
+  static constexpr int kPlaces = N / 4 / kParts / (kSplitsPlaces ? 2 : 1);
+  static constexpr int kOwn = kRowsAreUnits && !kSplitsUnits ? 2 : 1;
+  static constexpr int kSums = kOperands * N / 2;  // of a thread
+  static constexpr int kPartSums = kSums / kParts / kWarpgroups;
+  // Products with few places wait for the one before with the same sums: those of two of them go in turns.
+  static constexpr int kChains = kHeld ? (N == 8 && kOperands == 1 ? 4 : 2) : 1;
+  using Sums = float[kChains][kOperands][N / 2];
+  using Halves = float[kParts][kPartSums];
+  static_assert(kPlaces >= 1);
+
+  const RnnLayer& l;
+  const RnnSplitShape& shape;
+  const RnnDirection& d;
+  int set;     // of the threads
+  int thread;  // in the set
+  int half;    // warpgroup of the set
+  int rank;
+  int group;
+  std::uint32_t tile_bytes;
+  std::uint32_t wanted = 0;
+  unsigned char* weights;
+  unsigned char* states;
+  float* received;
+  float* inbox;  // of the other warpgroup's sums
+  std::uint64_t* full;
+  std::uint64_t* empty;
+
+  __device__ __forceinline__ RnnDirectBlock(const RnnSplit& p, int direction, unsigned char* shared)
+      : l(p.layer), shape(p.shape), d(p.layer.direction[direction]) {
+    set = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kThreads, 0);
+    std::uint32_t in_set = threadIdx.x % kThreads;
+    ptx::pin(in_set);
+    thread = static_cast<int>(in_set);
+    half = kWarpgroups == 1 ? 0 : __shfl_sync(0xffffffffu, thread / kRnnDirectThreads, 0);
+    rank = static_cast<int>(blockIdx.x) % kParts;
+    group = static_cast<int>(blockIdx.x) / kParts;
+    tile_bytes = static_cast<std::uint32_t>(shape.panels * N * 128);
+    weights = shared;
+    states = weights + shape.panels * kRows * 128 + set * static_cast<int>(tile_bytes);
+    unsigned char* after = weights + shape.panels * kRows * 128 + shape.sets * static_cast<int>(tile_bytes);
+    constexpr int kReceived = kParts == 2 ? kPartSums * kThreads * 4 : 0;
+    received = reinterpret_cast<float*>(after + set * kReceived);
+    after += shape.sets * kReceived;
+    constexpr int kInbox = kWarpgroups > 1 ? kSums * kRnnDirectThreads * 4 : 0;
+    inbox = reinterpret_cast<float*>(after + set * kInbox);
+    after += shape.sets * kInbox;
+    full = reinterpret_cast<std::uint64_t*>(after) + set;
+    empty = full + kRnnSplitSets;
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const int index = thread + i * kThreads;
+      const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * 8;
+      if (index / (N * 8) < shape.panels && column(k) < columns()) wanted |= 1u << i;
+    }
+  }
+  __device__ __forceinline__ float* kept() const {
+    return reinterpret_cast<float*>(full - set + 2 * kRnnSplitSets) + threadIdx.x;
+  }
+  __device__ __forceinline__ int columns() const { return shape.groups * kColumnGates * kUnits; }
+  __device__ __forceinline__ int column(int k) const { return rank * shape.panels * kPanel + k; }
+  __device__ __forceinline__ static int at(int rows, int row, int k) {
+    return (k / kPanel * rows + row) * 128 + (k % kPanel / 8 ^ row % 8) * 16;
+  }
+  // The unit whose sums a thread has in rows `lower`.
+  __device__ __forceinline__ int unit_of(int lower) const {
+    const int warp = thread % kRnnDirectThreads / 32;
+    const int r = thread % 32 / 4;
+    return kRowsAreUnits ? warp * 16 + (kSplitsUnits ? half : lower) * 8 + r : warp * 8 + r;
+  }
+
+  __device__ __forceinline__ void load_weights(bool vectors) const {
+    const int chunks = shape.panels * 8;
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
+      const int row = i / chunks;
+      const int k = i % chunks * 8;
+      const int of_all = column(k);
+      const std::int64_t units = l.units;
+      uint4 words;
+      if constexpr (kRowsAreUnits) {
+        const int unit = group * kUnits + row;
+        const int gate = of_all / kUnits % kColumnGates;
+        const int j = of_all / (kUnits * kColumnGates) * kUnits + of_all % kUnits;
+        const T* const matrix = static_cast<const T*>(kBackward ? d.recurrent_t : d.recurrent);
+        words = rnn_vector(matrix + (unit * std::int64_t{kColumnGates} + gate) * units + j,
+                           of_all < columns() && unit < l.units ? l.units - j : 0, vectors);
+      } else {
+        const int gate = row / 64 * 2 + row / 8 % 2;
+        const int unit = group * kUnits + row % 64 / 16 * 8 + row % 8;
+        words = rnn_vector(static_cast<const T*>(d.recurrent) + (gate * units + unit) * units + of_all,
+                           of_all < columns() && unit < l.units && gate < kGates ? l.units - of_all : 0, vectors);
+      }
+      *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
+    }
+    for (int i = thread * 16; i < static_cast<int>(tile_bytes); i += kThreads * 16) {
+      *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
+    }
+  }
+  __device__ __forceinline__ void meet() const { ptx::barrier_sync(1 + set, kThreads); }
+  __device__ __forceinline__ void start_barriers() const {
+    if (thread == 0) {
+      ptx::mbarrier_init(full, 1);
+      ptx::mbarrier_init(empty, 1);
+      ptx::fence_mbarrier_init();
+    }
+  }
+  __device__ __forceinline__ void expect_sums() const {
+    if (thread == 0) ptx::mbarrier_arrive_expect_tx(full, kPartSums * kThreads * 4);
+  }
+  __device__ __forceinline__ static void wait(std::uint64_t* barrier, unsigned use) {
+    while (!ptx::mbarrier_try_wait(barrier, use % 2)) {
+    }
+  }
+
+  __device__ __forceinline__ void receive(const unsigned char* from) const {
+    constexpr int kBytesApart = kThreads * 16;
+    std::int64_t first = reinterpret_cast<std::int64_t>(from) + thread * 16;
+    std::uint32_t to = ptx::shared_address(states) + static_cast<std::uint32_t>(thread) * 16;
+    ptx::pin(&first);
+    ptx::pin(to);
+    uint4 words[kAtOnce];
+#pragma unroll
+    for (int begin = 0; begin < kVectors; begin += kAtOnce) {
+      std::uint32_t missing = wanted >> begin & ((1u << kAtOnce) - 1);
+#pragma unroll 1
+      while (missing != 0) {
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (missing >> i & 1) {
+            words[i] =
+                ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + (begin + i) * kBytesApart));  // NOLINT
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const uint4& w = words[i];
+          const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
+          if ((missing >> i & 1) == 0 || !is_there) continue;
+          ptx::st_shared(to + (begin + i) * kBytesApart, w);
+          missing &= ~(1u << i);
+        }
+      }
+    }
+    if constexpr (!kHeld) ptx::fence_proxy_async();
+    meet();
+  }
+
+  // Descriptors of 64 bits whose upper half is the same for all operands: what lies between two products is short, or
+  // they take less time than what makes their descriptors.
+  __device__ __forceinline__ static std::uint64_t operand(std::uint32_t lower) {
+    constexpr std::uint32_t kUpper = 0x40000040;  // rows of 128 bytes, swizzled, eight of them 1024 bytes apart
+    return std::uint64_t{kUpper} << 32 | lower;
+  }
+  __device__ __forceinline__ static void pin(Sums& sums) {
+#pragma unroll
+    for (auto& chain : sums) {
+#pragma unroll
+      for (auto& operand : chain) ptx::pin(operand);
+    }
+  }
+  __device__ __forceinline__ static void clear(Sums& sums) {
+#pragma unroll
+    for (auto& chain : sums) {
+#pragma unroll
+      for (auto& operand : chain) {
+#pragma unroll
+        for (float& sum : operand) sum = 0;
+      }
+    }
+  }
+  // Weights of the warpgroup's columns in registers, as wgmma takes them.
+  static constexpr int kHeldPanels = kHeld ? kMaxPanels / kWarpgroups : 1;
+  std::uint32_t held[kHeldPanels * 4][kOperands][4];
+  __device__ __forceinline__ int panels_of_half() const {
+    const int first_half = (shape.panels + 1) / 2;
+    return kWarpgroups == 1 ? shape.panels : half == 0 ? first_half : shape.panels - first_half;
+  }
+  __device__ __forceinline__ int first_panel() const {
+    return kWarpgroups == 1 || half == 0 ? 0 : (shape.panels + 1) / 2;
+  }
+  __device__ __forceinline__ void hold() {
+    const int row = thread % kRnnDirectThreads / 32 * 16 + thread % 32 / 4;
+    const int count = panels_of_half();
+#pragma unroll
+    for (int step = 0; step < kHeldPanels * 4; ++step) {
+#pragma unroll
+      for (int m = 0; m < kOperands; ++m) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int k = first_panel() * kPanel + step * 16 + i / 2 * 8;
+          const unsigned char* const from = weights + at(kRows, m * 64 + row + i % 2 * 8, k) + thread % 4 * 4;
+          held[step][m][i] = step / 4 < count ? *reinterpret_cast<const std::uint32_t*>(from) : 0;
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void multiply_held(Sums& sums) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::uint32_t first =
+        ptx::shared_address(states) + static_cast<std::uint32_t>(first_panel() * N * 128 + lane % 8 * 128);
+    const int count = panels_of_half();
+    clear(sums);
+#pragma unroll
+    for (int panel = 0; panel < kHeldPanels; ++panel) {
+      if (panel >= count) break;
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+        for (int step = 0; step < 4; step += 2) {
+          std::uint32_t words[4];
+          ptx::ldmatrix_x4(
+              first + static_cast<std::uint32_t>(panel * N * 128 + n * 1024 + ((step * 2 + lane / 8) ^ lane % 8) * 16),
+              words);
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+#pragma unroll
+            for (int m = 0; m < kOperands; ++m) {
+              float(&all)[N / 2] = sums[(step / 2 * 2 + k) % kChains][m];
+              float part[4] = {all[4 * n], all[4 * n + 1], all[4 * n + 2], all[4 * n + 3]};
+              if constexpr (std::is_same_v<T, tile::Half>) {
+                ptx::mma_m16n8k16_f16(part, held[panel * 4 + step + k][m], words[2 * k], words[2 * k + 1]);
+              } else {
+                ptx::mma_m16n8k16_bf16(part, held[panel * 4 + step + k][m], words[2 * k], words[2 * k + 1]);
+              }
+#pragma unroll
+              for (int i = 0; i < 4; ++i) all[4 * n + i] = part[i];
+            }
+          }
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void start_products(Sums& sums) const {
+    std::uint32_t a = (ptx::shared_address(weights) & 0x3ffffu) >> 4;
+    std::uint32_t b = (ptx::shared_address(states) & 0x3ffffu) >> 4;
+    const int first_half = (shape.panels + 1) / 2;
+    if (kWarpgroups > 1 && half == 1)
+      a += static_cast<unsigned>(first_half * kRows * 8), b += static_cast<unsigned>(first_half * N * 8);
+    clear(sums);
+    ptx::wgmma_fence();
+#pragma unroll 1
+    for (int panel = kWarpgroups == 1 ? 0 : half * first_half;
+         panel < (kWarpgroups == 1 || half == 1 ? shape.panels : first_half); ++panel) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+#pragma unroll
+        for (int m = 0; m < kOperands; ++m) {
+          ptx::wgmma_ss<T, T, N>(sums[k % kChains][m], operand(a + static_cast<unsigned>(m * 512 + k * 2)),
+                                 operand(b + static_cast<unsigned>(k * 2)));
+        }
+      }
+      a += kRows * 8;
+      b += N * 8;
+    }
+    ptx::wgmma_commit_group();
+  }
+
+  // The place-th of the thread's places in part `part` of half `of`: which eight places, and which of the two of a
+  // thread there.
+  __device__ __forceinline__ static constexpr int first_place(int part, int of) {
+    return ((kSplitsPlaces ? of * kParts : 0) + part) * kPlaces;
+  }
+  __device__ __forceinline__ int place_at(int place) const {
+    const int at = ((kSplitsPlaces ? half * kParts : 0) + rank) * kPlaces + place;
+    return at / 2 * 8 + thread % 4 * 2 + at % 2;
+  }
+  // Sum i of a part of half `of`: [place][operand][lower].
+  __device__ __forceinline__ static float sum_of(const Sums& sums, int part, int of, int i) {
+    constexpr int kOfPlace = kRowsAreUnits ? kOwn : 4;
+    const int at = first_place(part, of) + i / kOfPlace;
+    const int lower = kSplitsUnits ? of : i % 2;
+    const int operand = kRowsAreUnits ? 0 : i / 2 % 2;
+    const int place = at / 2 * 4 + 2 * lower + at % 2;
+    float sum = sums[0][operand][place];
+#pragma unroll
+    for (int chain = 1; chain < kChains; ++chain) sum += sums[chain][operand][place];
+    return sum;
+  }
+  // Both warpgroups have summed a half of the columns: each gets what it finishes.
+  __device__ __forceinline__ void meet_halves(const Sums& sums, Halves& out) const {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+      for (int i = 0; i < kPartSums; ++i) {
+        out[part][i] = sum_of(sums, part, 0, i);
+        if (kWarpgroups > 1 && half == 1) out[part][i] = sum_of(sums, part, 1, i);
+      }
+    }
+    if constexpr (kWarpgroups > 1) {
+      float* const to = inbox + (1 - half) * (kSums / 2 * kRnnDirectThreads) + thread % kRnnDirectThreads;
+      const float* const from = inbox + half * (kSums / 2 * kRnnDirectThreads) + thread % kRnnDirectThreads;
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int i = 0; i < kPartSums; ++i) {
+          to[(part * kPartSums + i) * kRnnDirectThreads] =
+              half == 1 ? sum_of(sums, part, 0, i) : sum_of(sums, part, 1, i);
+        }
+      }
+      meet();
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int i = 0; i < kPartSums; ++i) out[part][i] += from[(part * kPartSums + i) * kRnnDirectThreads];
+      }
+    }
+  }
+  __device__ __forceinline__ void own_sums(const Halves& sums, float (&own)[kPartSums]) const {
+#pragma unroll
+    for (int i = 0; i < kPartSums; ++i) {
+      own[i] = sums[0][i];
+#pragma unroll
+      for (int part = 1; part < kParts; ++part) {
+        if (rank == part) own[i] = sums[part][i];
+      }
+    }
+  }
+  // In a cluster of two: to the other block, [vector][thread].
+  struct Target {
+    std::uint32_t sums;
+    std::uint32_t barrier;
+  };
+  static constexpr int kVector = kPartSums < 4 ? kPartSums : 4;
+  __device__ __forceinline__ Target target() const {
+    const auto other = static_cast<std::uint32_t>(1 - rank);
+    return {ptx::mapa(ptx::shared_address(received + thread * kVector), other),
+            ptx::mapa(ptx::shared_address(full), other)};
+  }
+  __device__ __forceinline__ void send(const Halves& sums, const Target& to) const {
+    float other[kPartSums];
+#pragma unroll
+    for (int i = 0; i < kPartSums; ++i) other[i] = rank == 0 ? sums[kParts - 1][i] : sums[0][i];
+#pragma unroll
+    for (int i = 0; i < kPartSums; i += kVector) {
+      const std::uint32_t address = to.sums + static_cast<std::uint32_t>(i * kThreads * 4);
+      if constexpr (kVector == 4) {
+        ptx::st_async(address, make_float4(other[i], other[i + 1], other[i + 2], other[i + 3]), to.barrier);
+      } else if constexpr (kVector == 1) {
+        ptx::st_async(address, other[i], to.barrier);
+      } else {
+        ptx::st_async(address,
+                      std::uint64_t{__float_as_uint(other[i + 1])} << 32 | std::uint64_t{__float_as_uint(other[i])},
+                      to.barrier);
+      }
+    }
+  }
+  __device__ __forceinline__ void add_received(float (&own)[kPartSums]) const {
+#pragma unroll
+    for (int i = 0; i < kPartSums; ++i) own[i] += received[(i / kVector * kThreads + thread) * kVector + i % kVector];
+  }
+  // Through L2: [part][rank][vector][thread], each word with the bit of its turn.
+  __device__ __forceinline__ static std::uint32_t turned(float sum, unsigned turn) {
+    const std::uint32_t bits = sum != sum ? 0x7fc00000u : __float_as_uint(sum);
+    return (bits & ~1u) | turn;
+  }
+  static constexpr int kPartWords = kPartSums * kThreads;
+  __device__ __forceinline__ void store_sums(const Halves& sums, std::uint32_t* of_group, unsigned turn) const {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      if (part == rank) continue;
+#pragma unroll
+      for (int i = 0; i < kPartSums; i += 2) {
+        std::uint32_t* const to =
+            of_group + (part * kParts + rank) * kPartWords + (i / kVector * kThreads + thread) * kVector + i % kVector;
+        const std::uint64_t words =
+            std::uint64_t{turned(sums[part][i + 1], turn)} << 32 | std::uint64_t{turned(sums[part][i], turn)};
+        ptx::st_relaxed_gpu_u64(to, words);
+      }
+    }
+  }
+  __device__ __forceinline__ void add_stored(const std::uint32_t* of_group, unsigned turn,
+                                             float (&own)[kPartSums]) const {
+    std::uint64_t words[kParts][kPartSums / 2];
+    const auto word_at = [&](int part, int i) {
+      return of_group + (rank * kParts + part) * kPartWords + (i / kVector * kThreads + thread) * kVector + i % kVector;
+    };
+    const auto is_there = [&](std::uint64_t word) {
+      return (static_cast<std::uint32_t>(word) % 2 == turn) && (static_cast<std::uint32_t>(word >> 32) % 2 == turn);
+    };
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+      for (int i = 0; i < kPartSums; i += 2) {
+        words[part][i / 2] =
+            part == rank ? turn | std::uint64_t{turn} << 32 : ptx::ld_relaxed_gpu_u64(word_at(part, i));
+      }
+    }
+    bool looks;
+    do {
+      looks = false;
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+        for (int i = 0; i < kPartSums; i += 2) {
+          if (is_there(words[part][i / 2])) continue;
+          words[part][i / 2] = ptx::ld_relaxed_gpu_u64(word_at(part, i));
+          looks = true;
+        }
+      }
+    } while (looks);
+    float total[kPartSums] = {};
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+      for (int i = 0; i < kPartSums; ++i) {
+        const float other = __uint_as_float(static_cast<std::uint32_t>(words[part][i / 2] >> (32 * (i % 2))));
+        total[i] += part == rank ? own[i] : other;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kPartSums; ++i) own[i] = total[i];
+  }
+
+  // A word of two units that are neighbours, which lie in two threads: each of them stores one of two words.
+  __device__ __forceinline__ static std::uint32_t bits_of(float value) {
+    const std::uint32_t bits = tile::narrow<T>(value).bits;
+    return bits == 0xffffu ? 0x7fffu : bits;
+  }
+  __device__ __forceinline__ static std::uint32_t word_of(float first, float second, bool odd) {
+    const std::uint32_t mine = odd ? bits_of(second) : bits_of(first);
+    const std::uint32_t others = __shfl_xor_sync(0xffffffffu, odd ? bits_of(first) : bits_of(second), 4);
+    return odd ? others | mine << 16 : mine | others << 16;
+  }
+};
+
+}  // namespace gpudnn::kernels

@@ -1,0 +1,338 @@
+// A split sweep (`split_sm90.cuh`) in which a thread finishes units of the sums that it has itself: forward, and
+// backward where its steps are shorter. Half and bfloat16, no projection. Hopper.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forward, of cells with gates, a block's 128 rows are the gates of 32 units, as two operands of 64 rows, so that all
+// sums of a unit at a place lie in one thread; backward, and of plain networks, its 64 rows are units. The kParts
+// blocks that divide the columns hold the same rows, and each finishes a part of the places: a thread sends its sums of
+// the other places to the same thread of the other blocks, through distributed shared memory where they are a cluster
+// of two, through L2 where they are four. No other thread of the block takes part.
+//
+// A set is one warpgroup, or two that divide the block's columns and then the places, or the units of a place, among
+// themselves. One set of eight places holds its weights in registers and multiplies by mma.sync: shared memory brings
+// them more slowly. Two sets with as many tiles multiply in turns, so that one does the rest of its step meanwhile;
+// else they do everything at the same time, and wait for each other everywhere.
+//
+// The columns of part q are those of a range of groups, all of whose blocks publish to the blocks of rank q. A block
+// that has all sums of a step knows that every block has finished the step before: what is said of the exchange in
+// `split_sm90.cuh` holds. Sums through L2 are words whose last bit says whose turn it is, in memory for two steps that
+// goes round: a block that adds the sums of a step has states that all blocks have published when they had read the
+// sums of two steps before. Nothing of it is set anew.
+#pragma once
+
+#include "core/launch/launch.hpp"
+#include "core/launch/shared_memory.hpp"
+#include "kernels/ptx/fence_gpu.cuh"
+#include "kernels/rnn/split_direct_block_sm90.cuh"
+#include "kernels/tile/cluster.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
+
+namespace gpudnn::kernels {
+
+template <class T, int kGates, int N, int kParts, int kWarpgroups, bool kHeld, bool kBackward>
+__global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kRnnDirectThreads, 1)
+    rnn_split_direct_sm90(const __grid_constant__ RnnSplit p) {
+  using Block = RnnDirectBlock<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward>;
+  using Unit = typename Block::Unit;
+  using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, kGates>, RnnForwardUnit<T, kGates>>;
+  using Inputs = typename Finisher::Inputs;
+  using Outputs = typename Finisher::Outputs;
+  constexpr int kPlaces = Block::kPlaces;
+  constexpr int kOwn = Block::kOwn;
+  constexpr int kElements = kPlaces * kOwn;  // element e: place e / kOwn, unit e % kOwn
+  constexpr int kThreads = Block::kThreads;
+  constexpr int kStates = Block::kColumnGates;  // words of a unit at a place
+  constexpr bool kCluster = kParts == 2;
+  unsigned char* shared = tile::dynamic_shared();
+  shared += (1024 - ptx::shared_address(shared) % 1024) % 1024;
+  const int direction = static_cast<int>(blockIdx.z);
+  Block block(p, direction, shared);
+  const RnnLayer& l = p.layer;
+  const RnnDirection& d = block.d;
+  const RnnSplitShape& shape = p.shape;
+  const int tid = block.thread;
+  const bool odd = tid / 4 % 2 != 0;
+
+  if constexpr (kCluster) block.start_barriers();
+  block.load_weights(p.vectors);
+  ptx::fence_proxy_async();
+  tile::cluster_sync(kCluster ? kParts : 1);
+  if constexpr (kCluster) block.expect_sums();
+  if constexpr (kHeld) block.hold();
+
+  const bool downwards = d.downwards != kBackward;
+  const int steps = l.rows.steps;
+  const int slices = static_cast<int>(gridDim.y);
+  const int slots = rnn_split_slots(p.period, steps);
+  const int sum_slots = rnn_split_sum_slots(steps);
+  const int first_tile = static_cast<int>(blockIdx.y) + block.set * slices;
+  const int tile_step = shape.sets * slices;
+  const int tiles = (shape.tiles - first_tile + tile_step - 1) / tile_step;
+  int unit[kOwn];
+#pragma unroll
+  for (int u = 0; u < kOwn; ++u) unit[u] = block.group * Block::kUnits + block.unit_of(u);
+  const Finisher finishers[2] = {Finisher(l, d, unit[0]), Finisher(l, d, unit[kOwn - 1])};
+  int place_in_tile[kPlaces];
+#pragma unroll
+  for (int i = 0; i < kPlaces; ++i) place_in_tile[i] = block.place_at(i);
+  // Of a tile in a slot of the exchange: what this block reads, and where the part lies of which its units are.
+  const int groups_of_part = shape.panels * Block::kPanel / (Block::kColumnGates * Block::kUnits);
+  const int own_part = block.group / groups_of_part;
+  const auto exchange = [&](int tile, int slot, int part) {
+    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
+    return static_cast<unsigned char*>(p.exchange) + (at * kParts + part) * block.tile_bytes;
+  };
+  const auto stored_sums = [&](int tile, int number) {
+    const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * sum_slots + number % kRnnSplitSumSlots;
+    return static_cast<std::uint32_t*>(p.sums) +
+           (at * shape.groups + block.group) * (kParts * kParts * std::int64_t{Block::kPartWords});
+  };
+  const auto initial = [&](int place, int j) {
+    return !kBackward && d.hx != nullptr && place < l.rows.batch && j < l.units
+               ? Unit::load(d.hx, Unit::sequence_at(l.rows, place) * l.units + j)
+               : 0.0f;
+  };
+  // Where this thread's words lie in the tile of the part: forward of pairs of places, of which the odd thread has the
+  // second one; backward of both of its units, of which the odd thread has the second one.
+  constexpr bool kPairsUnits = kOwn == 2;
+  constexpr int kWords = kPairsUnits ? kPlaces : (kPlaces + 1) / 2;
+  int word_at[kWords];
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    const int place = kPairsUnits || kPlaces == 1 ? place_in_tile[i] : place_in_tile[2 * i] + (odd ? 1 : 0);
+    const int j = block.unit_of(odd ? 1 : 0) & ~1;
+    const int in_part = block.group % groups_of_part * (Block::kColumnGates * Block::kUnits);
+    word_at[i] = Block::at(N, place, in_part + j) + j % 8 * 2;
+  }
+  const bool stores = kPairsUnits || kPlaces > 1 || !odd;
+  // values(e, gate)
+  const auto publish = [&](unsigned char* to, const auto& values) {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+#pragma unroll
+      for (int g = 0; g < kStates; ++g) {
+        std::uint32_t word;
+        if constexpr (kPairsUnits) {
+          word = Block::word_of(values(i * kOwn, g), values(i * kOwn + 1, g), odd);
+        } else if constexpr (kPlaces > 1) {
+          word = Block::word_of(values(2 * i, g), values(2 * i + 1, g), odd);
+        } else {
+          const std::uint32_t bits = Block::bits_of(values(0, g));
+          word = bits | __shfl_xor_sync(0xffffffffu, bits, 4) << 16;
+        }
+        if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * (N * 128), word);
+      }
+    }
+  };
+  const bool has_first = !kBackward && d.hx != nullptr;
+  float* const first_kept = block.kept() + block.set * 0;
+  constexpr int kKeptStep = kElements * kRnnSplitSets * kThreads;
+  float* mine = first_kept;
+  for (int tile = first_tile; tile < shape.tiles; tile += tile_step, mine += kKeptStep) {
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const int place = tile * N + place_in_tile[e / kOwn];
+      const int j = unit[e % kOwn];
+      mine[e * kRnnSplitSets * kThreads] =
+          place < l.rows.batch && j < l.units ? finishers[e % kOwn].first_kept(place) : 0.0f;
+    }
+    if (has_first) {
+      publish(exchange(tile, 0, own_part),
+              [&](int e, int) { return initial(tile * N + place_in_tile[e / kOwn], unit[e % kOwn]); });
+    }
+  }
+  typename Block::Target target{};
+  std::uint32_t release = 0;
+  if constexpr (kCluster) {
+    target = block.target();
+    release = ptx::mapa(ptx::shared_address(block.empty), static_cast<unsigned>(1 - block.rank));
+  }
+
+  const int skipped = has_first ? 0 : tiles;
+  int step = 0, tile = first_tile, slot = 0, until_clear = p.period;
+  int fetch_step = 0, fetch_tile = first_tile;
+  mine = first_kept;
+  RnnUnitStep s;
+  RnnUnitStep fetched = rnn_unit_step(l.rows, d.downwards, kBackward, 0, d.continues);
+  Inputs inputs[kElements];
+  Inputs next[kElements];
+  const auto works = [&](const RnnUnitStep& in, int of_tile, int e) {
+    return of_tile * N + place_in_tile[e / kOwn] < in.rows && unit[e % kOwn] < l.units;
+  };
+  const auto fetch = [&]() {
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      if (works(fetched, fetch_tile, e)) {
+        finishers[e % kOwn].fetch(fetched, fetch_tile * N + place_in_tile[e / kOwn], &next[e]);
+      }
+    }
+  };
+  const auto advance = [&]() {
+    s = fetched;
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) inputs[e] = next[e];
+    fetch_tile += tile_step;
+    if (fetch_tile < shape.tiles) return;
+    fetch_tile = first_tile;
+    if (++fetch_step < steps) fetched = rnn_unit_step(l.rows, d.downwards, kBackward, fetch_step, d.continues);
+  };
+  const int turns = steps * tiles;
+  const int other_first = first_tile + (1 - 2 * block.set) * slices;
+  const bool takes_turns = shape.sets > 1 && (shape.tiles - other_first + tile_step - 1) / tile_step == tiles;
+  if (takes_turns && block.set == 1 && turns > skipped) ptx::barrier_arrive(3, kRnnSplitSets * kThreads);
+  if (tiles > 0) fetch();
+#pragma unroll 1
+  for (int turn = 0; turn < turns; ++turn) {
+    advance();
+    const int next_slot = slot + 1 == slots ? 0 : slot + 1;
+    const int product = turn - skipped;
+    const int number = has_first ? step : step - 1;
+    float own[Block::kPartSums] = {};
+    if (product >= 0) {
+      typename Block::Sums sums;
+      block.receive(exchange(tile, slot, block.rank));
+      if (takes_turns) ptx::barrier_sync(3 + block.set, kRnnSplitSets * kThreads);
+      if constexpr (kHeld) {
+        block.multiply_held(sums);
+      } else {
+        block.start_products(sums);
+      }
+      if constexpr (kCluster) {
+        if (product > 0) Block::wait(block.empty, static_cast<unsigned>(product) - 1);
+      }
+      if constexpr (!kHeld) {
+        ptx::wgmma_wait_group<0>();
+        Block::pin(sums);
+      }
+      if (takes_turns && (block.set == 0 || turn + 1 < turns)) {
+        ptx::barrier_arrive(4 - block.set, kRnnSplitSets * kThreads);
+      }
+      typename Block::Halves halves;
+      block.meet_halves(sums, halves);
+      if constexpr (kCluster) block.send(halves, target);
+      if constexpr (kParts > 2) {
+        block.store_sums(halves, stored_sums(tile, number), static_cast<unsigned>(number / kRnnSplitSumSlots % 2));
+      }
+      block.own_sums(halves, own);
+    }
+    if (fetch_step < steps) fetch();
+    if (product >= 0) {
+      if constexpr (kCluster) {
+        Block::wait(block.full, static_cast<unsigned>(product));
+        block.expect_sums();
+        block.add_received(own);
+      }
+      if constexpr (kParts > 2) {
+        block.add_stored(stored_sums(tile, number), static_cast<unsigned>(number / kRnnSplitSumSlots % 2), own);
+      }
+    }
+    Outputs out[kElements] = {};
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      const int place = tile * N + place_in_tile[e / kOwn];
+      float total[Block::kRowGates];
+#pragma unroll
+      for (int g = 0; g < Block::kRowGates; ++g) total[g] = own[Block::kRowsAreUnits ? e : e * 4 + g];
+      if (works(s, tile, e)) {
+        out[e] = finishers[e % kOwn].finish(s, place, inputs[e], total, mine + e * kRnnSplitSets * kThreads);
+      } else if constexpr (!kBackward) {
+        if (downwards) out[e].hidden = initial(place, unit[e % kOwn]);
+      }
+    }
+    if (step + 1 < steps) {
+      publish(exchange(tile, next_slot, own_part), [&](int e, int g) {
+        if constexpr (kBackward) {
+          return out[e].slot[kGates == 3 && g == 2 ? 3 : g];
+        } else {
+          return out[e].hidden;
+        }
+      });
+    }
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) {
+      if (works(s, tile, e)) finishers[e % kOwn].store(s, tile * N + place_in_tile[e / kOwn], out[e]);
+    }
+    block.meet();  // the states of this turn have been multiplied, and its sums taken
+    if (kCluster && product >= 0 && tid == 0) ptx::mbarrier_arrive_cluster(release);
+    if (until_clear == 0) {
+      int cleared = slot + p.period + 1;
+      if (cleared >= slots) cleared -= slots;
+      for (int data = step + p.period + 1; data <= step + 2 * p.period && data < steps; ++data) {
+        unsigned char* const to = exchange(tile, cleared, own_part);
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) {
+#pragma unroll
+          for (int g = 0; g < kStates; ++g) {
+            if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * (N * 128), kRnnNothing);
+          }
+        }
+        if (++cleared == slots) cleared = 0;
+      }
+      ptx::fence_acq_rel_gpu();
+    }
+    tile += tile_step;
+    mine += kKeptStep;
+    if (tile >= shape.tiles) {
+      tile = first_tile;
+      mine = first_kept;
+      ++step;
+      slot = next_slot;
+      until_clear = until_clear == 0 ? p.period - 1 : until_clear - 1;
+    }
+  }
+  if constexpr (kCluster) tile::cluster_sync(kParts);  // no block leaves before the last word for it has come
+}
+
+template <class T, int kGates, int N, int kParts, int kWarpgroups, bool kHeld, bool kBackward>
+bool launch_rnn_direct_block(const RnnSplit& p, cudaStream_t stream) {
+  constexpr auto kKernel = &rnn_split_direct_sm90<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward>;
+  cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
+  return cuda::launch_kernel(
+             kKernel,
+             {.blocks = dim3(static_cast<unsigned>(kParts * p.shape.groups), static_cast<unsigned>(p.shape.slices),
+                             static_cast<unsigned>(p.layer.directions)),
+              .threads = dim3(static_cast<unsigned>(p.shape.sets) * kWarpgroups * kRnnDirectThreads),
+              .shared_bytes = kRnnSplitShared,
+              .cluster = dim3(kParts == 2 ? 2 : 1),
+              .cooperative = true},
+             stream, p) == cudaSuccess;
+}
+
+// The shapes of `rnn_split_shape` that are direct.
+template <class T, int kGates, bool kBackward>
+bool launch_rnn_direct_gates(const RnnSplit& p, cudaStream_t stream) {
+  // One set of few places holds its weights in registers.
+  constexpr int kHeldParts = kBackward ? 2 : 1;
+  if constexpr (kGates > 1) {
+    if (p.shape.parts == kHeldParts && p.shape.places == 8) {
+      return p.shape.sets == 1 ? launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, true, kBackward>(p, stream)
+                               : launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, false, kBackward>(p, stream);
+    }
+    if constexpr (kBackward) {
+      return launch_rnn_direct_block<T, kGates, 16, 4, 1, false, kBackward>(p, stream);
+    } else {
+      return p.shape.places == 16 ? launch_rnn_direct_block<T, kGates, 16, 2, 2, false, kBackward>(p, stream)
+                                  : launch_rnn_direct_block<T, kGates, 32, 2, 1, false, kBackward>(p, stream);
+    }
+  } else {
+    return p.shape.parts == 1 ? launch_rnn_direct_block<T, kGates, 8, 1, 2, false, kBackward>(p, stream)
+                              : launch_rnn_direct_block<T, kGates, 16, 2, 2, false, kBackward>(p, stream);
+  }
+}
+template <class T, bool kBackward>
+bool launch_rnn_direct_pass(const RnnSplit& p, cudaStream_t stream) {
+  switch (rnn_gates(p.layer.cell)) {
+    case 4:
+      return launch_rnn_direct_gates<T, 4, kBackward>(p, stream);
+    case 3:
+      return launch_rnn_direct_gates<T, 3, kBackward>(p, stream);
+    default:
+      return launch_rnn_direct_gates<T, 1, kBackward>(p, stream);
+  }
+}
+template <class T>
+bool launch_rnn_direct_type(const RnnSplit& p, bool backward, cudaStream_t stream) {
+  return backward ? launch_rnn_direct_pass<T, true>(p, stream) : launch_rnn_direct_pass<T, false>(p, stream);
+}
+
+}  // namespace gpudnn::kernels
