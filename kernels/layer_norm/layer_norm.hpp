@@ -67,6 +67,12 @@ void launch_layer_norm_resident_rows(const LayerNormParams& params, CUstream_st*
 // The same, many: several rows a block.
 [[nodiscard]] bool layer_norm_row_groups_fit(const LayerNormParams& params);
 void launch_layer_norm_row_groups(const LayerNormParams& params, CUstream_st* stream);
+// Large sets that share their parameters in long runs, held in shared memory.
+[[nodiscard]] bool layer_norm_held_sets_fit(const LayerNormParams& params);
+void launch_layer_norm_held_sets(const LayerNormParams& params, CUstream_st* stream);
+// Rows of halves, many, with the parameters of their samples.
+[[nodiscard]] bool layer_norm_row_tiles_fit(const LayerNormParams& params);
+void launch_layer_norm_row_tiles(const LayerNormParams& params, CUstream_st* stream);
 // Rows of halves, many and long, with nothing around: through a ring in shared memory.
 [[nodiscard]] bool layer_norm_ring_rows_fit(const LayerNormParams& params);
 void launch_layer_norm_ring_rows(const LayerNormParams& params, CUstream_st* stream);

@@ -10,7 +10,7 @@ namespace {
 
 // Of a block, at most: two of them share a multiprocessor.
 constexpr int kMaxBytes = 110 * 1024;
-// With so few, four do.
+// With so few, four or five do.
 constexpr int kEnoughBytes = 55 * 1024;
 
 int bytes_of(int pieces, int piece_packs) { return kLnHeldHeader + pieces * piece_packs * 32; }
@@ -20,10 +20,13 @@ void launch(const LayerNormHeld& held, const LayerNormPlaneArgs& args, const til
             cudaStream_t stream) {
   cuda::allow_shared_memory<layer_norm_planes_held<T>>(kMaxBytes, true);
   const LayerNormHeldShape shape = {held.cluster, held.pieces};
-  cuda::launch_kernel(
-      layer_norm_planes_held<T>,
-      cuda::clusters_of(sets.count, held.cluster, kLnPlaneThreads, bytes_of(held.pieces, args.part_packs)), stream,
-      args, sets, shape);
+  // As many warps as all have work in each of their turns.
+  constexpr int kMaxWarps = kLnPlaneThreads / 32;
+  const int turns = (held.pieces + kMaxWarps - 1) / kMaxWarps;
+  const int warps = (held.pieces + turns - 1) / turns;
+  cuda::launch_kernel(layer_norm_planes_held<T>,
+                      cuda::clusters_of(sets.count, held.cluster, warps * 32, bytes_of(held.pieces, args.part_packs)),
+                      stream, args, sets, shape);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct LayerNormHeldShared {
   std::uint64_t told;
   RowSums blocks[kLnMaxCluster];
   RowSums pieces[kLnHeldPieces];
+  float scales[kLnHeldPieces];  // of the pieces' channels
 };
 constexpr int kLnHeldHeader = (static_cast<int>(sizeof(LayerNormHeldShared)) + 127) / 128 * 128;
 
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(kLnPlaneThreads, 4)
   const auto rank = static_cast<int>(blockIdx.x - set * cluster);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
   const auto plane_packs = static_cast<int>(args.plane_packs.divisor);
   // The block's pieces, and a piece's plane and packs.
   const int of_set = static_cast<int>(args.of_set.divisor) * args.parts;
@@ -77,19 +79,22 @@ __global__ void __launch_bounds__(kLnPlaneThreads, 4)
       ptx::bulk_copy(held_dy, static_cast<const T*>(args.dy) + (offset[kLnOther] + before), bytes, &shared->full);
     }
   }
-  __syncthreads();
+  __syncwarp();
   if (cluster > 1) ptx::cluster_arrive_relaxed();
   std::uint32_t group;
   const std::uint32_t sample = args.groups.divmod(set, &group);
   const std::uint32_t first_channel = group * args.of_set.divisor;
   const float mean = args.mean.data == nullptr ? 0 : load_one(args.mean.type, args.mean.data, offset[kLnMean]);
   const float inverse = load_one(args.inverse.type, args.inverse.data, offset[kLnInverse]);
-  const auto scale_of = [&](std::uint32_t plane) {
-    return args.scale.data == nullptr ? 1.0f : load_one(args.scale.type, args.scale.data, first_channel + plane);
-  };
+  for (auto piece = static_cast<int>(threadIdx.x); piece < count; piece += static_cast<int>(blockDim.x)) {
+    const std::uint32_t plane = args.by_parts.quotient(static_cast<std::uint32_t>(first + piece));
+    shared->scales[piece] =
+        args.scale.data == nullptr ? 1.0f : load_one(args.scale.type, args.scale.data, first_channel + plane);
+  }
+  __syncthreads();
   tile::wait(&shared->full, 0);
 
-  for (int piece = warp; piece < count; piece += kLnPlaneThreads / 32) {
+  for (int piece = warp; piece < count; piece += warps) {
     const int from = begin_of(first + piece) - begin, to = begin_of(first + piece + 1) - begin;
     RowSums sums = {0, 0};
 #pragma unroll 2
@@ -113,7 +118,7 @@ __global__ void __launch_bounds__(kLnPlaneThreads, 4)
       float* const out = args.partials + plane_place(args, sample, static_cast<int>(part), first_channel + plane);
       out[0] = sums.second;
       out[args.channels] = sums.first;
-      const float scale = scale_of(plane);
+      const float scale = shared->scales[piece];
       shared->pieces[piece] = {sums.first * scale, sums.second * scale};
     }
   }
@@ -144,9 +149,9 @@ __global__ void __launch_bounds__(kLnPlaneThreads, 4)
   const float slope = -inverse * inverse * (sums.second * args.one_over_count);
   const float shift = (args.mean.data == nullptr ? 0 : -inverse * (sums.first * args.one_over_count));
   T* const dx = static_cast<T*>(args.dx) + (offset[kLnOut] + static_cast<std::int64_t>(begin) * N);
-  for (int piece = warp; piece < count; piece += kLnPlaneThreads / 32) {
+  for (int piece = warp; piece < count; piece += warps) {
     const int from = begin_of(first + piece) - begin, to = begin_of(first + piece + 1) - begin;
-    const float weight = scale_of(args.by_parts.quotient(static_cast<std::uint32_t>(first + piece))) * inverse;
+    const float weight = shared->scales[piece] * inverse;
 #pragma unroll 2
     for (int pack = from + lane; pack < to; pack += 32) {
       float x[N], dy[N];

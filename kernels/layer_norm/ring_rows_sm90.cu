@@ -11,10 +11,9 @@
 namespace gpudnn::kernels {
 namespace {
 
-// Packs of a row, at least: with floats for each column, and where many columns share their parameters. Shorter rows,
-// and those whose parameters are halves, have groups (row_groups_sm90.cu), which read the parameters once for two rows.
+// Packs of a row, at least, with floats for each column. Shorter rows, and those whose parameters are halves, have
+// groups (row_groups_sm90.cu), which read the parameters once for two rows.
 constexpr std::int64_t kLeast = 2048;
-constexpr std::int64_t kLeastShared = 2048;
 
 struct Cut {
   int cluster = 0;
@@ -26,7 +25,6 @@ struct Cut {
 };
 
 // The more of a row a multiprocessor's threads have at a time, the better: of larger clusters more blocks fit.
-template <bool kByColumn>
 Cut cut_of(std::int64_t packs) {
   Cut cut;
   for (int cluster = 1; cluster <= kLnMaxCluster; cluster *= 2) {
@@ -34,8 +32,8 @@ Cut cut_of(std::int64_t packs) {
     trial.cluster = cluster;
     trial.block_packs = static_cast<int>((packs + cluster - 1) / cluster);
     trial.threads = ((trial.block_packs + kLnRingRowsPacks - 1) / kLnRingRowsPacks + 31) / 32 * 32;
-    if (trial.threads > layer_norm_ring_rows_threads(kByColumn) || trial.threads < kLnRingMinThreads) continue;
-    trial.together = layer_norm_ring_rows_threads(kByColumn) / trial.threads;
+    if (trial.threads > kLnRingRowsThreads || trial.threads < kLnRingMinThreads) continue;
+    trial.together = kLnRingRowsThreads / trial.threads;
     constexpr int kReserved = 1024;  // of a block's shared memory
     const int room = kLnRingBytes / trial.together - kReserved - kLnRingRowsStagesAt;
     trial.stages = tile::least(room / (trial.block_packs * 16), kLnRingRowsMaxStages);
@@ -48,59 +46,47 @@ Cut cut_of(std::int64_t packs) {
 
 // How many clusters of such blocks the device runs side by side (ring_backward_sm90.cu). Asked of the largest blocks of
 // which as many go together. 0: no answer.
-template <class T, bool kByColumn>
+template <class T>
 int resident(const Cut& cut) {
-  constexpr int kMost = layer_norm_ring_rows_threads(kByColumn);
+  constexpr int kMost = kLnRingRowsThreads;
   static int known[4][kMost / kLnRingMinThreads + 1][cuda::kDevicesKnown] = {};
   const int size = cut.cluster == 1 ? 0 : cut.cluster == 2 ? 1 : cut.cluster == 4 ? 2 : 3;
   return cuda::cached_query(known[size][cut.together], [&] {
     int clusters = 0;
     const auto config =
         cuda::clusters_of(1, cut.cluster, kMost / cut.together / 32 * 32, kLnRingBytes / cut.together - 1024);
-    const auto* const kernel = reinterpret_cast<const void*>(layer_norm_ring_rows<T, kByColumn>);
+    const auto* const kernel = reinterpret_cast<const void*>(layer_norm_ring_rows<T>);
     return cuda::max_resident_clusters(kernel, config, &clusters) == cudaSuccess ? clusters : 0;
   });
 }
 
-template <class T, bool kByColumn>
+template <class T>
 void launch(LayerNormResidentArgs args, int multiprocessors, cudaStream_t stream) {
-  cuda::allow_shared_memory<layer_norm_ring_rows<T, kByColumn>>(kLnRingBytes, true);
-  const Cut cut = cut_of<kByColumn>(args.packs);
+  cuda::allow_shared_memory<layer_norm_ring_rows<T>>(kLnRingBytes, true);
+  const Cut cut = cut_of(args.packs);
   std::int64_t clusters = std::int64_t{multiprocessors} * cut.together / cut.cluster;
   if (cut.cluster > 2) {
-    const int fitting = resident<T, kByColumn>(cut);
+    const int fitting = resident<T>(cut);
     if (fitting > 0 && fitting < clusters) clusters = fitting;
   }
   clusters = layer_norm_ring_clusters(args.rows, tile::greatest<std::int64_t>(clusters, 1));
   args.cluster = cut.cluster;
   args.row_step = static_cast<std::uint32_t>(clusters);
-  cuda::launch_kernel(layer_norm_ring_rows<T, kByColumn>,
-                      cuda::clusters_of(clusters, cut.cluster, cut.threads, cut.bytes()), stream, args,
-                      LayerNormRingRowsShape{cut.stages, cut.block_packs});
+  cuda::launch_kernel(layer_norm_ring_rows<T>, cuda::clusters_of(clusters, cut.cluster, cut.threads, cut.bytes()),
+                      stream, args, LayerNormRingRowsShape{cut.stages, cut.block_packs});
 }
 
 }  // namespace
 
 bool layer_norm_ring_rows_fit(const LayerNormParams& params) {
-  if (!params.has_clusters || params.around.is_there() || !layer_norm_rows_fit(params) ||
-      !layer_norm_in_packs(params, kLnHalves) || params.out.type != params.x.type || !rows_in_line(params) ||
-      (params.x.type != tile::AnyType::f16 && params.x.type != tile::AnyType::bf16) ||
-      are_few(params.between.count(), params.multiprocessors)) {
-    return false;
-  }
+  if (params.around.is_there() || !layer_norm_row_groups_fit(params) || params.out.type != params.x.type) return false;
   const std::int64_t packs = params.within.count() / kLnHalves;
-  if (!layer_norm_by_column(params)) return packs >= kLeastShared && cut_of<false>(packs).cluster > 0;
-  return packs >= kLeast && layer_norm_row_groups_fit(params) && params.scale.type == tile::AnyType::f32 &&
-         cut_of<true>(packs).cluster > 0;
+  return packs >= kLeast && params.scale.type == tile::AnyType::f32 && cut_of(packs).cluster > 0;
 }
 
 void launch_layer_norm_ring_rows(const LayerNormParams& params, CUstream_st* stream) {
   for_resident_pieces(params, stream, [&](const LayerNormResidentArgs& args, const LayerNormResidentAround&) {
-    const auto typed = [&](auto type) {
-      using T = decltype(type);
-      if (args.by_column) return launch<T, true>(args, params.multiprocessors, stream);
-      launch<T, false>(args, params.multiprocessors, stream);
-    };
+    const auto typed = [&](auto type) { launch<decltype(type)>(args, params.multiprocessors, stream); };
     if (params.x.type == tile::AnyType::f16) return typed(tile::Half{});
     typed(tile::BFloat16{});
   });

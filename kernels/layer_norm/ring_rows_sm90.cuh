@@ -2,8 +2,7 @@
 // waits for a reduction: the rows pass through a ring of stages in shared memory.
 //
 // A cluster takes rows in turn, each of its blocks the same part of every row. A thread has kPacks packs of a row, and
-// keeps the parameters of their columns in registers, or (kByColumn false) reads those of each pack, which many columns
-// share, for every row. A turn takes two passes:
+// keeps the parameters of their columns in registers. A turn takes two passes:
 //
 //   row i + 1     each warp: the mean of its values and the squares of the deviations from it (row_groups_sm90.cuh)
 //   row i         the moments of all warps of all blocks, which were told a turn ago, are joined
@@ -24,10 +23,9 @@
 namespace gpudnn::kernels {
 
 constexpr int kLnRingRowsMaxStages = 6;
-constexpr int kLnRingRowsMaxWarps = 24;  // of a block
+constexpr int kLnRingRowsMaxWarps = 16;  // of a block
 constexpr int kLnRingRowsPacks = 4;      // of a thread
-// Of the blocks of a multiprocessor together, for the sake of registers.
-constexpr int layer_norm_ring_rows_threads(bool by_column) { return by_column ? 512 : 768; }
+constexpr int kLnRingRowsThreads = 512;  // of the blocks of a multiprocessor together, for the sake of registers
 
 struct LayerNormRingRowsShape {
   std::int32_t stages;
@@ -41,8 +39,8 @@ struct LayerNormRingRowsShared {
 };
 constexpr int kLnRingRowsStagesAt = (static_cast<int>(sizeof(LayerNormRingRowsShared)) + 127) / 128 * 128;
 
-template <class T, bool kByColumn>
-__global__ void __launch_bounds__(layer_norm_ring_rows_threads(kByColumn), 1)
+template <class T>
+__global__ void __launch_bounds__(kLnRingRowsThreads, 1)
     layer_norm_ring_rows(const __grid_constant__ LayerNormResidentArgs args,
                          const __grid_constant__ LayerNormRingRowsShape shape) {
   constexpr int N = 8, kPacks = kLnRingRowsPacks;
@@ -92,7 +90,7 @@ __global__ void __launch_bounds__(layer_norm_ring_rows_threads(kByColumn), 1)
   }
 
   bool mine[kPacks];
-  float scale[kPacks][kByColumn ? N : 1], bias[kPacks][kByColumn ? N : 1];
+  float scale[kPacks][N], bias[kPacks][N];
   int own_packs = 0;
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
@@ -101,34 +99,17 @@ __global__ void __launch_bounds__(layer_norm_ring_rows_threads(kByColumn), 1)
     own_packs += min(max(packs - warp * 32 - k * threads, 0), 32);
     fill(scale[k], 1.0f);
     fill(bias[k], 0.0f);
-    if constexpr (kByColumn) {
-      const auto read = [&](const LayerNormParameter& parameter, float(&values)[N]) {
-        const int column = (before + pack) * N;
-        if (parameter.type == tile::AnyType::f32)
-          load_values(static_cast<const float*>(parameter.data) + column, values);
-        else
-          load_values(static_cast<const T*>(parameter.data) + column, values);
-      };
-      if (!mine[k]) continue;
-      read(args.scale, scale[k]);
-      if (args.bias.data != nullptr) read(args.bias, bias[k]);
-    }
+    const auto read = [&](const LayerNormParameter& parameter, float(&values)[N]) {
+      const int column = (before + pack) * N;
+      if (parameter.type == tile::AnyType::f32)
+        load_values(static_cast<const float*>(parameter.data) + column, values);
+      else
+        load_values(static_cast<const T*>(parameter.data) + column, values);
+    };
+    if (!mine[k]) continue;
+    read(args.scale, scale[k]);
+    if (args.bias.data != nullptr) read(args.bias, bias[k]);
   }
-  // Of a row, where a parameter is that of many columns, and of a pack all have the same.
-  [[maybe_unused]] const auto read_shared = [&](std::uint32_t row) {
-    std::uint32_t quick;
-    const std::uint32_t slow = args.quick_rows.divmod(row, &quick);
-    const std::int64_t scale_at = slow * args.scale_slow + quick * args.scale_quick;
-    const std::int64_t bias_at = slow * args.bias_slow + quick * args.bias_quick;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!mine[k]) continue;
-      const auto column = static_cast<std::uint32_t>(before + thread + k * threads) * N;
-      const std::uint32_t of = args.segment.divisor == 1 ? 0 : args.segment.quotient(column);
-      if (args.scale.data != nullptr) scale[k][0] = load_one(args.scale.type, args.scale.data, scale_at + of);
-      if (args.bias.data != nullptr) bias[k][0] = load_one(args.bias.type, args.bias.data, bias_at + of);
-    }
-  };
   const auto own_values = static_cast<float>(own_packs * N);
   const float one_over_own = own_values > 0 ? ptx::rcp_approx_ftz(own_values) : 0.0f;
   tile::cluster_sync(args.cluster);  // all blocks run, and each barrier is ready
@@ -222,7 +203,6 @@ __global__ void __launch_bounds__(layer_norm_ring_rows_threads(kByColumn), 1)
     float2 next = {0, 0};
     if (i + 1 < count) next = next_moments();
     const std::uint32_t row = first + i * args.row_step;
-    if constexpr (!kByColumn) read_shared(row);
     float2 moments = join(static_cast<int>(i & 1), i >> 1 & 1);
     bool scaled = false;
     if constexpr (!std::is_same_v<T, tile::Half>) {  // squares of halves always fit
@@ -249,10 +229,7 @@ __global__ void __launch_bounds__(layer_norm_ring_rows_threads(kByColumn), 1)
       float values[N];
       tile::widen_pack<float>(tile::load_pack<T, N>(pack_at(state.stage, k)), values);
 #pragma unroll
-      for (int n = 0; n < N; ++n) {
-        const int at = kByColumn ? n : 0;
-        values[n] = fmaf(fmaf(values[n], inverse, shift), scale[k][at], bias[k][at]);
-      }
+      for (int n = 0; n < N; ++n) values[n] = fmaf(fmaf(values[n], inverse, shift), scale[k][n], bias[k][n]);
       tile::store_pack(out + k * threads * N, tile::narrow_pack<T>(values));
     }
     state.next(static_cast<std::uint32_t>(shape.stages));

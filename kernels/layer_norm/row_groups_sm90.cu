@@ -38,22 +38,22 @@ bool layer_norm_row_groups_fit(const LayerNormParams& params) {
   if (packs <= 192 || packs > std::int64_t{kLnMaxCluster} * kInCluster * kLnGroupPacks) return false;
   const LayerNormAround& around = params.around;
   const bool as_x = params.out.type == params.x.type;
-  if (!around.is_there()) return as_x;
+  if (!around.is_there()) return as_x || params.out.type == tile::AnyType::e4m3;
   for (const void* pointer : {around.residual, static_cast<const void*>(around.sum)})
     if (!tile::is_aligned(pointer, 16)) return false;
   const auto activation = resident_activation(around);
-  return (as_x || params.out.type == tile::AnyType::e4m3) &&
-         (clamps_at_zero(activation) || activation.mode == gemm::Activation::identity ||
-          activation.mode == gemm::Activation::swish);
+  if (!as_x && params.out.type != tile::AnyType::e4m3) return false;
+  return clamps_at_zero(activation) || activation.mode == gemm::Activation::identity ||
+         activation.mode == gemm::Activation::swish;
 }
 
 void launch_layer_norm_row_groups(const LayerNormParams& params, CUstream_st* stream) {
-  const bool is_around = params.around.is_there();
+  const bool is_behind = params.around.is_there() || params.out.type != params.x.type;
   for_resident_pieces(params, stream, [&](const LayerNormResidentArgs& args, const LayerNormResidentAround& around) {
     const auto typed = [&](auto type) {
       using T = decltype(type);
       if (around.residual != nullptr) return launch<T, kLnBoth>(args, around, stream);
-      if (is_around) return launch<T, kLnBehind>(args, around, stream);
+      if (is_behind) return launch<T, kLnBehind>(args, around, stream);
       launch<T, kLnNothing>(args, around, stream);
     };
     if (params.x.type == tile::AnyType::f16) return typed(tile::Half{});

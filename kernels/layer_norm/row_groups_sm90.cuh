@@ -33,23 +33,30 @@ struct LayerNormGroupShared {
   std::uint32_t greatest[kLnGroupBlock / 32];
 };
 
-// The sum of all values of a warp's packs.
-template <class T, int kPacks>
-__device__ __forceinline__ float warp_sum_of_packs(const tile::Pack<T, 8> (&packs)[kPacks]) {
+// Adds a warp's packs: afterwards each lane has the sums of two of the product's 16 rows, in one of its columns.
+template <class T>
+__device__ __forceinline__ void add_pack(const tile::Pack<T, 8>& pack, float (&sums)[4]) {
   constexpr bool kHalf = std::is_same_v<T, tile::Half>;
   constexpr std::uint32_t kOnes = kHalf ? 0x3c003c00u : 0x3f803f80u;
-  float sums[4] = {0, 0, 0, 0};  // each column of the product has the sums of the matrix's 16 rows
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    if constexpr (kHalf)
-      ptx::mma_m16n8k16_f16(sums, packs[k].words, kOnes, kOnes);
-    else
-      ptx::mma_m16n8k16_bf16(sums, packs[k].words, kOnes, kOnes);
-  }
+  if constexpr (kHalf)
+    ptx::mma_m16n8k16_f16(sums, pack.words, kOnes, kOnes);
+  else
+    ptx::mma_m16n8k16_bf16(sums, pack.words, kOnes, kOnes);
+}
+__device__ __forceinline__ float warp_sum_of_products(const float (&sums)[4]) {
   float sum = sums[0] + sums[2];
 #pragma unroll
   for (int distance = 4; distance < 32; distance *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   return sum;
+}
+
+// The sum of all values of a warp's packs.
+template <class T, int kPacks>
+__device__ __forceinline__ float warp_sum_of_packs(const tile::Pack<T, 8> (&packs)[kPacks]) {
+  float sums[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) add_pack<T>(packs[k], sums);
+  return warp_sum_of_products(sums);
 }
 
 template <class T, int kAround>

@@ -274,12 +274,13 @@ TEST(LayerNorm, RowsInTurn) {
         "layer_norm layer train f16 nchw 31x12288 params=f16 out=f8e4m3", "layer_norm layer train bf16 nchw 17x32768",
         "layer_norm layer train f16 nchw 11x106496", "layer_norm rms train bf16 nchw 23x12296 params=bf16 nobias",
         "layer_norm layer train f16 nchw 19x24576 params=f16", "layer_norm layer train bf16 nchw 14x65536",
-        "layer_norm ada train bf16 nchw n3c29w1600", "layer_norm group train f16 nchw n5c60h16w32 groups=4",
-        "layer_norm instance train bf16 nchw n9c6h64w64"}) {
+        "layer_norm ada train bf16 nchw n3c29w1600", "layer_norm ada train bf16 nchw n5c24w1152",
+        "layer_norm group train f16 nchw n5c60h16w32 groups=4", "layer_norm instance train bf16 nchw n9c6h64w64",
+        "layer_norm instance train bf16 nchw n5c6h96w98", "layer_norm group train f32 nchw n3c12h60w64 groups=4"}) {
     LayerNormCase c = case_of(line);
     c.offset = 3;
     check_on_few_multiprocessors(c, "rows");
-    if (c.problem.x.type != GPUDNN_DATA_BFLOAT16) continue;
+    if (c.problem.x.type == GPUDNN_DATA_HALF) continue;
     c.places = {element_count(c.problem.x) / 2};
     c.placed = 1e30;
     check_on_few_multiprocessors(c, "rows");
@@ -341,7 +342,8 @@ TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
         "layer_norm layer train bf16 nchw 270x16384", "layer_norm layer bwd f32 nchw 30x24576",
         "layer_norm instance bwd f16 nhwc n4c16h9w9", "layer_norm group train f16 nhwc n2c32h16w16 groups=4",
         "layer_norm group bwd bf16 nhwc n6c80h40w40 groups=8", "layer_norm group bwd f16 nchw n6c60h64w64 groups=6",
-        "layer_norm group train f16 nchw n40c60h32w32 groups=10"}) {
+        "layer_norm group train f16 nchw n40c60h32w32 groups=10", "layer_norm instance train bf16 nchw n30c11h96w98",
+        "layer_norm ada train bf16 nchw n9c96w1152"}) {
     const LayerNormCase c = case_of(line);
     const LayerNormValues values = make_values(c);
     const LayerNormExpected expected = naive(c, values);

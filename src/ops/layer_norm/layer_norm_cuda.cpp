@@ -119,6 +119,14 @@ Status rows_cuda(const LaunchSite& site, const Problem& problem, const Args& arg
     GPUDNN_REQUIRE(rows_fit(params), GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
                    "a data pointer is no multiple of 16, which the tensors' BYTE_ALIGNMENT promised");
   }
+  if (kernels::layer_norm_held_sets_fit(params)) {
+    kernels::launch_layer_norm_held_sets(params, site.stream);
+    return cuda::launch_status("layer_norm_held_sets");
+  }
+  if (kernels::layer_norm_row_tiles_fit(params)) {
+    kernels::launch_layer_norm_row_tiles(params, site.stream);
+    return cuda::launch_status("layer_norm_row_tiles");
+  }
   if (kernels::layer_norm_ring_rows_fit(params)) {
     kernels::launch_layer_norm_ring_rows(params, site.stream);
     return cuda::launch_status("layer_norm_ring_rows");
