@@ -409,7 +409,10 @@ constexpr const char* kBusyProblems[] = {
     "dgrad f16 nhwc n8c256h56w56 k256r3s3 p1x1 t2x2 d1x1 g32 acc=f32 math=tensor",
     "wgrad f16 nhwc n8c512h14w14 k512r3s3 p1x1 t1x1 d1x1 g32 acc=f32 math=tensor",
     "wgrad f16 nhwc n8c128h14w14 k128r3s3 p1x1 t1x1 d1x1 g4 acc=f32 math=tensor",
+    "fwd bf16 nhwc n8c128h56w56 k128r3s3 p1x1 t2x2 d1x1 g8 acc=f32 math=tensor",
+    "dgrad f16 nhwc n8c128h56w56 k128r3s3 p1x1 t2x2 d1x1 g8 acc=f32 math=tensor",
     "fwd f16 nhwc n1c1024h14w14 k256r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
+    "fwd bf16 nhwc n1c116h28w28 k116r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=tensor",
     "fwd f32 nchw n1c64h14w14 k384r1s1 p0x0 t1x1 d1x1 g1 acc=f32 math=fma",
     "dgrad f32 nchw n2c1h64w64 k32r9s9 p4x4 t1x1 d1x1 g1 acc=f32 math=fma",
 };

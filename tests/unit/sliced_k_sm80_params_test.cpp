@@ -26,6 +26,14 @@ TEST(SlicedKParams, PackedPixelsOfOneTapAreRows) {
   EXPECT_EQ(p.chunks, 3u);
 }
 
+TEST(SlicedKParams, RowsAreWholeVectorsOrHalvesOfThem) {
+  EXPECT_FALSE(sliced_k_params(problem_of("nhwc n2c64h5w5 k64r1s1 p0x0 t1x1 d1x1 g1"), {}).row_halves);
+  for (const char* sizes : {"nhwc n2c60h5w5 k64r1s1 p0x0 t1x1 d1x1 g1", "nhwc n2c64h5w5 k36r1s1 p0x0 t1x1 d1x1 g1"}) {
+    const auto p = sliced_k_params(problem_of(sizes), {});
+    EXPECT_TRUE(p.rows && p.row_halves) << sizes;
+  }
+}
+
 TEST(SlicedKParams, ImagesOfOnePixelAreRowsWhateverTheLayout) {
   const auto p = sliced_k_params(problem_of("nchw n5c48h1w1 k200r1s1 p0x0 t2x2 d1x1 g1"), {});
   ASSERT_TRUE(p.rows);
@@ -39,7 +47,7 @@ TEST(SlicedKParams, OthersAreNot) {
            "nhwc n2c64h5w5 k64r1s1 p1x1 t1x1 d1x1 g1",  // padding
            "nhwc n2c64h5w5 k64r3s3 p1x1 t1x1 d1x1 g1",  // nine taps
            "nhwc n2c64h5w5 k30r1s1 p0x0 t1x1 d1x1 g1",  // y in no vectors
-           "nhwc n2c60h5w5 k64r1s1 p0x0 t1x1 d1x1 g1",  // x in no vectors
+           "nhwc n2c62h5w5 k64r1s1 p0x0 t1x1 d1x1 g1",  // x in no halves of vectors
            "nchw n2c64h5w5 k64r1s1 p0x0 t1x1 d1x1 g1",  // channels apart
        }) {
     EXPECT_FALSE(sliced_k_params(problem_of(sizes), {}).rows) << sizes;

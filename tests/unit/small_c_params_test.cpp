@@ -180,8 +180,8 @@ TEST(SmallCParams, WorkspaceHoldsTheSumsOfEachSplit) {
 
 TEST(SmallCParams, RefusalsHaveReasons) {
   const auto reason = [](const char* line) {
-    const char* const reason = small_c_shape_unsupported_reason(parse(line));
-    return std::string(reason == nullptr ? "" : reason);
+    const char* const text = small_c_shape_unsupported_reason(parse(line));
+    return std::string(text == nullptr ? "" : text);
   };
   EXPECT_EQ(reason("conv fwd f16 nhwc n1c8h9w9 k8r3s3 p1x1 t1x1 d1x1 g1"), "");
   EXPECT_EQ(reason("conv fwd f16 nhwc n1c8w9 k8s3 p1 t1 d1 g1"), "");

@@ -239,7 +239,9 @@ TEST(WindowShape, WindowsAndElementsAgree) {
             int padded = 0;
             for (int i = 0; i < window; ++i) padded += index * stride - pad + i < x + pad ? 1 : 0;
             EXPECT_EQ(shape.padded_extent(1, index), padded);
-            if (index < whole) EXPECT_EQ(padded, window);
+            if (index < whole) {
+              EXPECT_EQ(padded, window);
+            }
           }
           for (int position = 0; position < x; ++position) {
             const kernels::Range covering = shape.windows(1, position);

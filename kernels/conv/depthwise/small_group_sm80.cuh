@@ -1,19 +1,21 @@
-// Convolution of groups of 1, 2, 4 or 8 channels, channels last, on tensor cores: forward, and the data gradient.
+// Convolution of groups of 1, 2, 4, 8 or 16 channels, channels last, on tensor cores: forward, and the data gradient.
 //
 //   y[n, i, j, k] = sum over r, s, c of x[n, i * stride + r - pad, j * stride + s - pad, c] * w[k, c, r, s]
 //
 // Eight neighbouring channels are whole groups, so eight channels of y depend on the same eight of x alone. For each
 // tap they are a product of 16 pixels x 8 channels by 8 x 8, in which the filter stands in blocks along the diagonal:
 // with groups of one channel 7 of 8 products are by zero, which the tensor core does in the time that the FMA units
-// need for the one, without the conversions and loads.
+// need for the one, without the conversions and loads. Of a group of 16 channels each half of y's is a warp's, and its
+// products are 16 pixels x 16 channels by 16 x 8.
 //
 // The 16 pixels lie below one another, in a column of the image (or in a column of each of two images, where images are
 // low). So a fragment of column j, shifted by r rows, serves all taps (r, s), with the sums of output column j - s: a
 // warp keeps the sums of 8 columns of 16 rows and the filter of 8 channels in registers, and loads a fragment for each
 // image column and each r. A thread block stages the image's tile, with its borders as zeros, by cp.async, up to 8
-// blocks of channels beside each other; rows are 1 modulo 8 chunks of 16 bytes apart, so that the 8 rows of a fragment
-// lie in different banks. The results go through shared memory too, to leave as whole vectors: 16 bytes of a pixel at a
-// time, as a warp has them, are half a sector, and the L2 takes as long for one as for a line.
+// blocks of channels beside each other; rows are 1 modulo 8 chunks of 16 bytes apart, and with step 2 the odd rows lie
+// behind the even ones, so that the 8 rows of a fragment lie in different banks. The results go through shared memory
+// too, to leave as whole vectors: 16 bytes of a pixel at a time, as a warp has them, are half a sector, and the L2
+// takes as long for one as for a line.
 //
 // In the data gradient of step 2 a tile is 16 x 8 blocks of 2 x 2 pixels of dx. The pixels at the same place of their
 // blocks see the same taps, each second one, by a convolution of step 1: with 3 x 3 taps, 4, 2, 2 and 1 of them. They
@@ -22,7 +24,8 @@
 // Zero times an infinity is a NaN, so an infinite element would spoil the other groups of its block. A warp that finds
 // a sum that is not finite adds up its tile again, tap by tap without the zeros.
 //
-// Limits: whole blocks of 8 channels, filters of 3 x 3 to 7 x 7 (floats, as TF32, 3 x 3), steps 1 and 2, no dilation.
+// Limits: whole blocks of 8 channels, filters of 3 x 3 to 7 x 7 (floats, as TF32, 3 x 3; groups of 16 with step 2 3 x
+// 3), steps 1 and 2, no dilation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -50,6 +53,7 @@ struct Instance {
   static constexpr int kTaps = kTiles[kRow].taps;
   static constexpr int kStride = kTiles[kRow].step();
   static constexpr int kWindow = kTiles[kRow].window();
+  static constexpr int kDepth = kTiles[kRow].depth;
   // Image columns that a warp's windows see, and those that it loads: in pairs.
   static constexpr int kSeen = (kWarpColumns - 1) * kStride + kWindow;
   static constexpr int kPairs = (kSeen + 1) / 2;
@@ -78,27 +82,28 @@ __device__ __forceinline__ Tile tile_at(const Params& p, std::uint32_t index) {
 
 // Calls body(exists, offset, chunk) for the pixels of a walk over a tile, of the thread's chunk of channels, where
 // `offset` is the place in the tensor in elements, and `chunk` that in shared memory. The tile begins at `first` of the
-// tensor, which may lie outside; neighbours on the walk are kStep rows or columns apart in the tensor. `rows`: that the
-// walk goes down in an image.
-template <class T, int kStep, class Body>
+// tensor, which may lie outside; neighbours on the walk are kRowStep rows or kColumnStep columns apart in the tensor.
+// `rows`: that the walk goes down in an image; `gap`: chunks of shared memory that are left out between two images.
+template <class T, int kRowStep, int kColumnStep, class Body>
 __device__ __forceinline__ void for_pixels(const Params& p, const Walk& walk, int pitch, const Tile& first,
-                                           const Strides& steps, int rows, int height, int width, int first_channel,
-                                           Body&& body) {
+                                           const Strides& steps, int rows, int gap, int height, int width,
+                                           int first_channel, Body&& body) {
   std::uint32_t chunk_of_pixel = 0;
   std::uint32_t first_column = 0;
   auto row = static_cast<int>(walk.columns.divmod(p.chunks_c.divmod(threadIdx.x, &chunk_of_pixel), &first_column));
   auto column = static_cast<int>(first_column);
   const int channel = first_channel + static_cast<int>(chunk_of_pixel) * (16 / static_cast<int>(sizeof(T)));
   const int images = channel < p.channels ? p.images - first.n : 0;
-  const int last = images > 1 ? walk.rows : images * rows;
+  const int walked = p.part_rows == kTileRows ? rows : 2 * rows;
+  const int last = images > 1 ? walked : images * rows;
   const auto columns = static_cast<int>(walk.columns.divisor);
   const auto chunks = static_cast<int>(p.chunks_c.divisor);
   const std::int64_t from = first.n * steps.n + static_cast<std::int64_t>(first.row) * steps.h +
                             static_cast<std::int64_t>(first.column) * steps.w + channel;
-  const std::int64_t from_next = from + steps.n - static_cast<std::int64_t>(rows) * kStep * steps.h;
+  const std::int64_t from_next = from + steps.n - static_cast<std::int64_t>(rows) * kRowStep * steps.h;
   // Everything that depends on row and column goes along with them. Unsigned, as pixels outside may be far.
-  const auto step_h = static_cast<std::uint32_t>(kStep * steps.h);
-  const auto step_w = static_cast<std::uint32_t>(kStep * steps.w);
+  const auto step_h = static_cast<std::uint32_t>(kRowStep * steps.h);
+  const auto step_w = static_cast<std::uint32_t>(kColumnStep * steps.w);
   std::uint32_t offset = static_cast<std::uint32_t>(row) * step_h + first_column * step_w;
   const std::uint32_t offset_step =
       static_cast<std::uint32_t>(walk.step_rows) * step_h + static_cast<std::uint32_t>(walk.step_columns) * step_w;
@@ -106,12 +111,12 @@ __device__ __forceinline__ void for_pixels(const Params& p, const Walk& walk, in
   int chunk = row * pitch + column * chunks + static_cast<int>(chunk_of_pixel);
   const int chunk_step = walk.step_rows * pitch + walk.step_columns * chunks;
   const int chunk_wrap = pitch - columns * chunks;
-  while (row < walk.rows) {
+  while (row < walked) {
     const bool is_next = row >= rows;
-    const int at_row = first.row + kStep * (is_next ? row - rows : row);
+    const int at_row = first.row + kRowStep * (is_next ? row - rows : row);
     const bool exists = row < last && static_cast<unsigned>(at_row) < static_cast<unsigned>(height) &&
-                        static_cast<unsigned>(first.column + kStep * column) < static_cast<unsigned>(width);
-    body(exists, (is_next ? from_next : from) + static_cast<std::int32_t>(offset), chunk);
+                        static_cast<unsigned>(first.column + kColumnStep * column) < static_cast<unsigned>(width);
+    body(exists, (is_next ? from_next : from) + static_cast<std::int32_t>(offset), is_next ? chunk + gap : chunk);
     row += walk.step_rows;
     column += walk.step_columns;
     offset += offset_step;
@@ -125,24 +130,30 @@ __device__ __forceinline__ void for_pixels(const Params& p, const Walk& walk, in
   }
 }
 
-// Starts the copies of what a tile sees of a tensor, from (row, column) of its first image on; zeros where there is
-// nothing. `rows`: of an image.
-template <class T>
+// Starts the copies of what a tile sees of a tensor, every kRowStep-th row from (row, column) of its first image on;
+// zeros where there is nothing. `rows`: of an image.
+template <class T, int kRowStep>
 __device__ __forceinline__ void stage_tensor(const Params& p, const void* tensor, const Strides& steps,
-                                             const Walk& walk, int pitch, const Tile& first, int rows, int height,
-                                             int width, int first_channel, std::uint32_t shared) {
-  for_pixels<T, 1>(p, walk, pitch, first, steps, rows, height, width, first_channel,
-                   [&](bool exists, std::int64_t offset, int chunk) {
-                     // Of no bytes nothing is read, wherever that is.
-                     ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk),
-                                       static_cast<const T*>(tensor) + offset, exists ? 16u : 0u);
-                   });
+                                             const Walk& walk, int pitch, const Tile& first, int rows, int gap,
+                                             int height, int width, int first_channel, std::uint32_t shared) {
+  for_pixels<T, kRowStep, 1>(p, walk, pitch, first, steps, rows, gap, height, width, first_channel,
+                             [&](bool exists, std::int64_t offset, int chunk) {
+                               // Of no bytes nothing is read, wherever that is.
+                               ptx::cp_async<16>(shared + 16 * static_cast<std::uint32_t>(chunk),
+                                                 static_cast<const T*>(tensor) + offset, exists ? 16u : 0u);
+                             });
 }
 template <class T, class I>
 __device__ __forceinline__ void stage_image(const Params& p, const Tile& at, int first_channel, std::uint32_t shared) {
-  const Tile first = {at.n, at.row * I::kStride - p.pad_h, at.column * I::kStride - p.pad_w};
-  stage_tensor<T>(p, p.image, p.image_steps, p.in_walk, p.in_pitch, first, p.in_rows, p.image_h, p.image_w,
-                  first_channel, shared);
+  Tile first = {at.n, at.row * I::kStride - p.pad_h, at.column * I::kStride - p.pad_w};
+#pragma unroll 1
+  for (int phase = 0; phase < I::kStride; ++phase) {
+    const int rows = phase == 0 ? p.phase_rows : p.in_rows - p.phase_rows;
+    stage_tensor<T, I::kStride>(p, p.image, p.image_steps, p.in_walk, p.in_pitch, first, rows,
+                                (p.phase_rows - rows) * p.in_pitch, p.image_h, p.image_w, first_channel,
+                                shared + 16 * static_cast<std::uint32_t>(phase * p.phase_chunks));
+    ++first.row;
+  }
   ptx::cp_async_commit_group();
 }
 
@@ -165,54 +176,71 @@ struct FilterElement {
     return first_tap != nullptr ? first_tap[r * step_r + s * step_s] : tile::narrow<T>(0.0f);
   }
 };
-// 16-byte chunks of a block of channels, which are also the words of a lane's share of operand b; of operand a a lane
-// has twice as many. Floats are rounded to TF32.
+// 16-byte chunks of a block of channels.
 template <class T>
 constexpr int kParts = kBlock* static_cast<int>(sizeof(T)) / 16;
+// The same of the channels of a product, which are also the words of a lane's share of operand b; of operand a a lane
+// has twice as many. Floats are rounded to TF32.
 template <class T, class I>
-using FilterWords = std::uint32_t[I::kTaps][I::kTaps][kParts<T>];
+constexpr int kWords = I::kDepth* static_cast<int>(sizeof(T)) / 16;
+template <class T, class I>
+using FilterWords = std::uint32_t[I::kTaps][I::kTaps][kWords<T, I>];
 template <class T, class I>
 __device__ __forceinline__ void load_filter(const Params& p, int first, FilterWords<T, I>& filter) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  constexpr bool kIsFloat = std::is_same_v<T, float>;
-  const FilterElement<T> low(p, first, kIsFloat ? lane % 4 : lane % 4 * 2, lane / 4, I::kTaps);
-  const FilterElement<T> high(p, first, kIsFloat ? lane % 4 + 4 : lane % 4 * 2 + 1, lane / 4, I::kTaps);
+  const int in_group = first % I::kDepth;
+  const int n = in_group + lane / 4;
 #pragma unroll
-  for (int r = 0; r < I::kTaps; ++r) {
+  for (int word = 0; word < kWords<T, I>; ++word) {
+    constexpr bool kIsFloat = std::is_same_v<T, float>;
+    const int k = kIsFloat ? word * 4 + lane % 4 : word * 8 + lane % 4 * 2;
+    const FilterElement<T> low(p, first - in_group, k, n, I::kTaps);
+    const FilterElement<T> high(p, first - in_group, k + 1, n, I::kTaps);
 #pragma unroll
-    for (int s = 0; s < I::kTaps; ++s) {
-      if constexpr (kIsFloat) {
-        filter[r][s][0] = ptx::cvt_rna_tf32(low.tap(r, s));
-        filter[r][s][1] = ptx::cvt_rna_tf32(high.tap(r, s));
-      } else {
-        filter[r][s][0] = tile::word_of(low.tap(r, s), high.tap(r, s));
+    for (int r = 0; r < I::kTaps; ++r) {
+#pragma unroll
+      for (int s = 0; s < I::kTaps; ++s) {
+        if constexpr (kIsFloat) {
+          filter[r][s][word] = ptx::cvt_rna_tf32(low.tap(r, s));
+        } else {
+          filter[r][s][word] = tile::word_of(low.tap(r, s), high.tap(r, s));
+        }
       }
     }
   }
 }
 
-template <class T>
-using ColumnWords = std::uint32_t[2 * kParts<T>];  // a lane's of 16 pixels of a column
-template <class T>
-__device__ __forceinline__ void mma(float (&sums)[4], const ColumnWords<T>& a, const std::uint32_t (&b)[kParts<T>]) {
+template <int kCount>
+using ColumnWords = std::uint32_t[2 * kCount];  // a lane's of 16 pixels of a column
+template <class T, int kCount>
+__device__ __forceinline__ void mma(float (&sums)[4], const std::uint32_t (&a)[2 * kCount],
+                                    const std::uint32_t (&b)[kCount]) {
   if constexpr (std::is_same_v<T, float>) {
     ptx::mma_m16n8k8_tf32(sums, a, b[0], b[1]);
+  } else if constexpr (kCount == 2) {
+    if constexpr (std::is_same_v<T, tile::Half>) {
+      ptx::mma_m16n8k16_f16(sums, a, b[0], b[1]);
+    } else {
+      ptx::mma_m16n8k16_bf16(sums, a, b[0], b[1]);
+    }
   } else if constexpr (std::is_same_v<T, tile::Half>) {
     ptx::mma_m16n8k8_f16(sums, a[0], a[1], b[0]);
   } else {
     ptx::mma_m16n8k8_bf16(sums, a[0], a[1], b[0]);
   }
 }
-// Columns 0 and 1 from `from` on: a fragment of 16 bits holds both, of floats one.
-template <class T>
+// Columns 0 and 1 from `from` on: a fragment holds both where a column has one chunk.
+template <class T, int kCount>
 __device__ __forceinline__ void load_columns(std::uint32_t from, std::uint32_t column_step,
-                                             ColumnWords<T> (&columns)[2]) {
-  if constexpr (std::is_same_v<T, float>) {
+                                             ColumnWords<kCount> (&columns)[2]) {
+  if constexpr (kCount == 2) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       ptx::ldmatrix_x4(from + static_cast<std::uint32_t>(i) * column_step, columns[i]);
+      if constexpr (std::is_same_v<T, float>) {
 #pragma unroll
-      for (std::uint32_t& word : columns[i]) word = ptx::cvt_rna_tf32(__uint_as_float(word));
+        for (std::uint32_t& word : columns[i]) word = ptx::cvt_rna_tf32(__uint_as_float(word));
+      }
     }
   } else {
     std::uint32_t words[4];
@@ -222,18 +250,21 @@ __device__ __forceinline__ void load_columns(std::uint32_t from, std::uint32_t c
   }
 }
 
-// The row in shared memory where the window of output row m of the tile begins.
-template <class I>
+// The row in shared memory where the window of output row m of the tile begins, and the chunks from there to its row r.
+// Neighbouring windows begin in neighbouring rows, whatever the step, so that a fragment's lie in different banks.
 __device__ __forceinline__ int staged_row(const Params& p, int m) {
   const int part = m >= p.part_rows ? 1 : 0;
-  return part * p.in_rows + (m - part * p.part_rows) * I::kStride;
+  return part * p.phase_rows + m - part * p.part_rows;
+}
+template <class I>
+__device__ __forceinline__ int row_chunks(const Params& p, int r) {
+  return r / I::kStride * p.in_pitch + r % I::kStride * p.phase_chunks;
 }
 
 // sums[j]: column j of the warp's 8.
 template <class T, class I, class At>
 __device__ __forceinline__ void multiply(const Params& p, std::uint32_t from, const FilterWords<T, I>& filter,
                                          float (&sums)[kWarpColumns][4]) {
-  const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
   const std::uint32_t column_step = 16 * p.chunks_c.divisor;
 #pragma unroll
   for (int pair = 0; pair < I::kPairs; ++pair) {
@@ -241,10 +272,10 @@ __device__ __forceinline__ void multiply(const Params& p, std::uint32_t from, co
     for (int row = 0; row < I::kWindow; ++row) {
       const int r = I::tap(At::kR, row);
       if (r < 0) continue;
-      ColumnWords<T> columns[2];
-      load_columns<T>(
-          from + static_cast<std::uint32_t>(2 * pair) * column_step + static_cast<std::uint32_t>(row) * row_step,
-          column_step, columns);
+      ColumnWords<kWords<T, I>> columns[2];
+      load_columns<T, kWords<T, I>>(from + static_cast<std::uint32_t>(2 * pair) * column_step +
+                                        16 * static_cast<std::uint32_t>(row_chunks<I>(p, row)),
+                                    column_step, columns);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -252,7 +283,8 @@ __device__ __forceinline__ void multiply(const Params& p, std::uint32_t from, co
           const int steps = pair * 2 + half - column;
           const int s = I::tap(At::kS, column);
           if (s < 0 || steps < 0 || steps % I::kStride != 0 || steps / I::kStride >= kWarpColumns) continue;
-          mma<T>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], columns[half], filter[r][s >= 0 ? s : 0]);
+          mma<T, kWords<T, I>>(sums[steps >= 0 ? steps / I::kStride % kWarpColumns : 0], columns[half],
+                               filter[r][s >= 0 ? s : 0]);
         }
       }
     }
@@ -359,12 +391,12 @@ __device__ __forceinline__ void store_results(const Params& p, const Tile& at, i
     first.row = 2 * at.row + At::kR - p.odd_h;
     first.column = 2 * at.column + At::kS - p.odd_w;
   }
-  for_pixels<T, kStep>(p, p.out_walk, p.out_pitch, first, p.out_steps, p.part_rows, p.out_h, p.out_w, first_channel,
-                       [&](bool exists, std::int64_t offset, int chunk) {
-                         if (!exists) return;
-                         *reinterpret_cast<uint4*>(static_cast<T*>(p.out) + offset) =
-                             *reinterpret_cast<const uint4*>(results + 16 * chunk);
-                       });
+  for_pixels<T, kStep, kStep>(p, p.out_walk, p.out_pitch, first, p.out_steps, p.part_rows, 0, p.out_h, p.out_w,
+                              first_channel, [&](bool exists, std::int64_t offset, int chunk) {
+                                if (!exists) return;
+                                *reinterpret_cast<uint4*>(static_cast<T*>(p.out) + offset) =
+                                    *reinterpret_cast<const uint4*>(results + 16 * chunk);
+                              });
 }
 
 // --- tiles with elements that are not finite -------------------------------------------------------------------------
@@ -385,7 +417,7 @@ __device__ __forceinline__ float exact_sum(const Params& p, const unsigned char*
       const int r = I::tap(At::kR, row);
       const int s = I::tap(At::kS, column);
       if (r < 0 || s < 0) continue;
-      const int at = (staged_row<I>(p, pair.m) + row) * p.in_pitch +
+      const int at = staged_row(p, pair.m) * p.in_pitch + row_chunks<I>(p, row) +
                      (pair.column * I::kStride + column) * static_cast<int>(p.chunks_c.divisor) +
                      place.block * kParts<T>;
       sum += tile::widen<float>(reinterpret_cast<const T*>(staged + 16 * at)[k]) * tile::widen<float>(filter.tap(r, s));
@@ -426,7 +458,7 @@ __device__ __forceinline__ void make_place(const Params& p, const Tile& at, cons
 #pragma unroll
     for (int q = 0; q < 4; ++q) zero += 0.0f * sums[j][q];
   }
-  const bool spoiled = p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
+  const bool spoiled = I::kDepth == kBlock && p.group < kBlock && __any_sync(0xffffffffu, zero != zero);
   if (spoiled) {
     put_exact<T, I, At>(p, at, place, staged, results);
   } else {
@@ -454,19 +486,23 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kTiles[kRow].min_blocks_of(siz
 
   unsigned char* const results = shared + p.stages * p.stage_bytes;
   int stage = 0;
-  stage_image<T, I>(p, tile_at(p, index), first_channel, ptx::shared_address(shared));
+  // With step 2, where tiles have one stage, half of the blocks wait for the filter first: those that share a
+  // multiprocessor would go on loading together, and multiplying together, while nobody loads.
+  const bool is_late = I::kStride == 2 && blockIdx.x >= gridDim.x / 2;
   FilterWords<T, I> filter;
-  load_filter<T, I>(p, place.first, filter);
+  if (is_late) load_filter<T, I>(p, place.first, filter);
+  stage_image<T, I>(p, tile_at(p, index), first_channel, ptx::shared_address(shared));
+  if (!is_late) load_filter<T, I>(p, place.first, filter);
   // Where the lane's row of a fragment begins: rows 0 to 15 of a column, then those of the next, or the next chunk.
   const auto chunks = static_cast<int>(p.chunks_c.divisor);
-  const int fragment = staged_row<I>(p, lane % 16) * p.in_pitch + place.part * kWarpColumns * I::kStride * chunks +
-                       lane / 16 * (kParts<T> == 1 ? chunks : 1) + place.block * kParts<T>;
+  const int fragment = staged_row(p, lane % 16) * p.in_pitch + place.part * kWarpColumns * I::kStride * chunks +
+                       lane / 16 * (kWords<T, I> == 1 ? chunks : 1) + place.block * kBlock / I::kDepth * kWords<T, I>;
   while (true) {
     const Tile at = tile_at(p, index);
     const std::uint32_t next = index + p.walkers;
     ptx::cp_async_wait_group<0>();
     __syncthreads();
-    if (p.stages == 2 && next < p.tiles) {
+    if (I::kStride == 1 && p.stages == 2 && next < p.tiles) {
       stage_image<T, I>(p, tile_at(p, next), first_channel, ptx::shared_address(shared + (stage ^ 1) * p.stage_bytes));
     }
     unsigned char* const staged = shared + stage * p.stage_bytes;

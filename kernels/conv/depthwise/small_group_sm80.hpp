@@ -19,7 +19,7 @@ namespace gpudnn::kernels::small_group {
 using tile::ElementType;
 using tile::FastDivmod;
 
-constexpr int kBlock = 8;        // channels of a product: whole groups
+constexpr int kBlock = 8;        // channels of the output in a product
 constexpr int kMaxGroup = 32;    // of the filter gradient
 constexpr int kTileRows = 16;    // of the output, of a product
 constexpr int kWarpColumns = 8;  // of the output, of a warp
@@ -32,16 +32,18 @@ struct TileRow {
   int stride;
   int min_blocks;         // of a multiprocessor: bounds the registers
   bool is_dgrad = false;  // the data gradient of step 2; that of step 1 is a forward convolution
+  int depth = kBlock;     // channels of the image in a product: a multiple of kBlock
   // Of elements of so many bytes: the filter of floats takes twice the registers.
   [[nodiscard]] constexpr int min_blocks_of(int bytes) const { return bytes == 4 ? 2 : min_blocks; }
-  // Floats have the filters of 3 x 3 alone.
-  [[nodiscard]] constexpr bool takes(int bytes) const { return bytes == 2 || taps == 3; }
+  // Floats have the filters of 3 x 3 alone, in groups that a block holds.
+  [[nodiscard]] constexpr bool takes(int bytes) const { return bytes == 2 || (taps == 3 && depth == kBlock); }
   // How far the windows of neighbouring pixels of a tile are apart, and how many pixels of the image one is wide.
   [[nodiscard]] constexpr int step() const { return is_dgrad ? 1 : stride; }
   [[nodiscard]] constexpr int window() const { return is_dgrad ? (taps + 1) / 2 : taps; }
 };
 // clang-format off
-constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 2}, {5, 2, 2}, {3, 2, 3, true}, {5, 2, 2, true}};
+constexpr TileRow kTiles[] = {{3, 1, 3}, {5, 1, 2}, {7, 1, 2}, {3, 2, 2}, {5, 2, 2}, {3, 2, 3, true},
+                              {3, 2, 2, false, 16}, {3, 2, 2, true, 16}};
 // clang-format on
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 // The same of the filter gradient: those that are not is_dgrad.
@@ -61,7 +63,6 @@ struct Strides {
 // further.
 struct Walk {
   FastDivmod columns;
-  std::int32_t rows = 0;
   std::int32_t step_rows = 0;
   std::int32_t step_columns = 0;
 };
@@ -108,6 +109,9 @@ struct Params {
   FastDivmod cross_parts;
   std::int32_t part_rows = kTileRows;  // output rows of an image in a tile
   std::int32_t in_rows = 0;            // that a tile sees of an image
+  // With step 2 the even ones of a tile's images come first in shared memory, then the odd ones, phase_chunks of 16
+  // bytes further; each image has phase_rows there.
+  std::int32_t phase_rows = 0, phase_chunks = 0;
   Walk in_walk, out_walk;
   std::int32_t in_pitch = 0;  // 16-byte chunks from one row in shared memory to the next: 1 modulo 8
   std::int32_t out_pitch = 0;

@@ -84,7 +84,6 @@ template <class T, class I>
 __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, std::uint32_t rows, int seen,
                                          WgradSums<I>& sums) {
   using Pairs = TapPairs<I>;
-  const std::uint32_t row_step = 16 * static_cast<std::uint32_t>(p.in_pitch);
   const std::uint32_t pair_step = 32 * p.blocks_c.divisor;
   std::uint32_t dy[kWarpColumns][I::kBlocks][2];
 #pragma unroll
@@ -106,8 +105,9 @@ __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, s
 #pragma unroll
     for (int r = 0; r < I::kTaps; ++r) {
       std::uint32_t b[4];
-      ptx::ldmatrix_x4_trans(
-          image + static_cast<std::uint32_t>(columns) * pair_step + static_cast<std::uint32_t>(r) * row_step, b);
+      ptx::ldmatrix_x4_trans(image + static_cast<std::uint32_t>(columns) * pair_step +
+                                 16 * static_cast<std::uint32_t>(row_chunks<I>(p, r)),
+                             b);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
@@ -158,7 +158,8 @@ __device__ __noinline__ float exact_tile_sum(const Params& p, const Tile& at, co
       continue;
     }
     const auto blocks = static_cast<int>(p.blocks_c.divisor);
-    const int x_chunk = (staged_row<I>(p, m) + r) * p.in_pitch + (column * I::kStride + s) * blocks + place.block;
+    const int x_chunk =
+        staged_row(p, m) * p.in_pitch + row_chunks<I>(p, r) + (column * I::kStride + s) * blocks + place.block;
     const int dy_chunk = m * p.out_pitch + column * blocks + rows_block;
     sum += tile::widen<float>(reinterpret_cast<const T*>(image + 16 * x_chunk)[n]) *
            tile::widen<float>(reinterpret_cast<const T*>(rows + 16 * dy_chunk)[k]);
@@ -242,14 +243,14 @@ __global__ void __launch_bounds__(32 * kMaxWarps, kWgradMinBlocks[kRow])
                          (static_cast<int>(cross_part) * p.cross + rest % p.cross) * I::kBlocks;
 
   const auto blocks = static_cast<int>(p.blocks_c.divisor);
-  const int image_chunk = staged_row<I>(p, lane % 16) * p.in_pitch +
+  const int image_chunk = staged_row(p, lane % 16) * p.in_pitch +
                           (place.part * kWarpColumns * I::kStride + lane / 16) * blocks + place.block;
   const int rows_chunk = lane % 16 * p.out_pitch + (place.part * kWarpColumns + lane / 16) * blocks + rows_block;
   const auto stage_tile = [&](std::uint32_t index, int stage) {
     const std::uint32_t to = ptx::shared_address(shared + stage * p.stage_bytes);
     const Tile at = tile_at(p, index);
-    stage_tensor<T>(p, p.rows, p.out_steps, p.out_walk, p.out_pitch, at, p.part_rows, p.out_h, p.out_w, first_channel,
-                    to + static_cast<std::uint32_t>(p.rows_offset));
+    stage_tensor<T, 1>(p, p.rows, p.out_steps, p.out_walk, p.out_pitch, at, p.part_rows, 0, p.out_h, p.out_w,
+                       first_channel, to + static_cast<std::uint32_t>(p.rows_offset));
     stage_image<T, I>(p, at, first_channel, to);
   };
 

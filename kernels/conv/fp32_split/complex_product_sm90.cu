@@ -83,15 +83,15 @@ __device__ __forceinline__ void load_numbers(const unsigned char* from, const in
   }
 }
 
-// The sums of a work item.
+// The sums of a work item, of 64 rows of its tile.
 template <class I>
-__device__ __forceinline__ void add_products(Shared<I>& shared, const Work& work, int consumer, Half<I>& re,
+__device__ __forceinline__ void add_products(Shared<I>& shared, const Work& work, int row_block, Half<I>& re,
                                              Half<I>& im, tile::PipelineState<I::kStages>* turn) {
 #pragma unroll
   for (int i = 0; i < I::kBN / 4; ++i) re[i] = im[i] = 0;
   if (work.k_begin >= work.k_end) return;
   const int lane = static_cast<int>(threadIdx.x % 32);
-  const int first_row = consumer * 64 + static_cast<int>(threadIdx.x % 128) / 32 * 16 + lane / 4;
+  const int first_row = row_block * 64 + static_cast<int>(threadIdx.x % 128) / 32 * 16 + lane / 4;
   const int vector[2] = {(lane % 4 * 2 ^ (lane / 4)) << 4, ((lane % 4 * 2 + 1) ^ (lane / 4)) << 4};
   constexpr std::uint64_t kImaginary = fp32_split::kChunkBytes / 2 >> 4;  // in a row of B
   Half<I> re_part;
@@ -135,7 +135,7 @@ __device__ __forceinline__ void add_products(Shared<I>& shared, const Work& work
   }
 }
 
-// The k tiles of a work item of which the consumer has no rows.
+// The k tiles of a work item that the consumer has no part in.
 template <class I>
 __device__ __forceinline__ void pass_over(Shared<I>& shared, const Work& work, tile::PipelineState<I::kStages>* turn) {
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
@@ -145,23 +145,33 @@ __device__ __forceinline__ void pass_over(Shared<I>& shared, const Work& work, t
   }
 }
 
-template <class I>
+// kInTurn: batches have up to 64 rows, which are one consumer's, the one's and the other's in turn.
+template <class I, bool kInTurn>
 __device__ __forceinline__ void consume_complex(const ComplexParams& params, Shared<I>& shared, int consumer) {
   const sm90::Params& p = params.product.gemm;
   tile::PipelineState<I::kStages> turn;
   int area = 0;
+  int next = 0;
   const std::uint32_t end = sm90::end_index<I>(p);
   for (std::uint32_t index = sm90::first_index<I>(p); index < end; index = sm90::next_index<I>(p, index)) {
     const Work work = sm90::work_item<I>(p, index);
-    std::uint32_t m = 0;  // tile of the batch
-    params.product.m_tiles_of_batch.divmod(work.m, &m);
-    if (m * I::kBM + static_cast<std::uint32_t>(consumer) * 64 >= params.rows_of_batch) {
-      pass_over(shared, work, &turn);
-      continue;
+    if constexpr (kInTurn) {
+      next ^= 1;
+      if (next == consumer) {
+        pass_over(shared, work, &turn);
+        continue;
+      }
+    } else {
+      std::uint32_t m = 0;  // tile of the batch
+      params.product.m_tiles_of_batch.divmod(work.m, &m);
+      if (m * I::kBM + static_cast<std::uint32_t>(consumer) * 64 >= params.rows_of_batch) {
+        pass_over(shared, work, &turn);
+        continue;
+      }
     }
     Half<I> re;
     Half<I> im;
-    add_products(shared, work, consumer, re, im, &turn);
+    add_products(shared, work, kInTurn ? 0 : consumer, re, im, &turn);
     // Sums 4j and 4j + 1 of a part are of two numbers, of a row, and the next two of those 8 rows below
     // (complex_row_of).
     float sum[1][I::kBN / 2];
@@ -171,13 +181,17 @@ __device__ __forceinline__ void consume_complex(const ComplexParams& params, Sha
       sum[0][at] = re[i];
       sum[0][at + 1] = im[i];
     }
-    sm90::store<I>(p, shared, work, consumer, sum, &area);
+    if constexpr (kInTurn) {
+      sm90::store_plain<I, I::kBN / I::kChunkElements>(p, shared, work, consumer, 0, 0, sum[0], &area);
+    } else {
+      sm90::store<I>(p, shared, work, consumer, sum, &area);
+    }
   }
   // TMA reads the staging area until then.
   if (threadIdx.x % I::kThreadsOfBox == 0) ptx::bulk_wait_group_read<0>();
 }
 
-template <class I>
+template <class I, bool kInTurn>
 __global__ void __launch_bounds__(I::kThreads, 1) complex_product_sm90(const __grid_constant__ ComplexParams params) {
   extern __shared__ __align__(1024) unsigned char raw[];
   auto& shared = *reinterpret_cast<Shared<I>*>(raw);
@@ -192,17 +206,27 @@ __global__ void __launch_bounds__(I::kThreads, 1) complex_product_sm90(const __g
   } else {
     if ((ptx::shared_address(raw) & 1023u) != 0) __trap();  // the swizzle counts on it
     ptx::setmaxnreg_inc<I::kConsumerRegisters>();
-    consume_complex<I>(params, shared, warp / 4 - 1);
+    consume_complex<I, kInTurn>(params, shared, warp / 4 - 1);
   }
+}
+
+template <bool kInTurn>
+void launch_kernel(const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream) {
+  constexpr int kBytes = static_cast<int>(sizeof(Shared<Complex>));
+  static_assert(kBytes <= 227 * 1024, "shared memory of a block");
+  constexpr auto kKernel = &complex_product_sm90<Complex, kInTurn>;
+  cuda::allow_shared_memory<kKernel>(kBytes);
+  cuda::launch_kernel(kKernel, {blocks, Complex::kThreads, kBytes, 1, true}, stream, params);
 }
 
 }  // namespace
 
 void launch_complex(const ComplexParams& params, std::uint32_t blocks, CUstream_st* stream) {
-  constexpr int kBytes = static_cast<int>(sizeof(Shared<Complex>));
-  static_assert(kBytes <= 227 * 1024, "shared memory of a block");
-  cuda::allow_shared_memory<&complex_product_sm90<Complex>>(kBytes);
-  cuda::launch_kernel(&complex_product_sm90<Complex>, {blocks, Complex::kThreads, kBytes, 1, true}, stream, params);
+  if (params.rows_of_batch <= 64) {
+    launch_kernel<true>(params, blocks, stream);
+  } else {
+    launch_kernel<false>(params, blocks, stream);
+  }
 }
 
 }  // namespace gpudnn::kernels::fp32_split

@@ -1,7 +1,6 @@
 // The launch of the Hopper implicit GEMM: from the type and direction to the file that has its instances.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/implicit_gemm/implicit_gemm_sm90.hpp"
-
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm90_forward.hpp"
 #include "kernels/tile/instances.hpp"
 
 namespace gpudnn::kernels::sm90 {
@@ -10,7 +9,11 @@ namespace {
 
 template <class T>
 LaunchShape launch_of_direction(Direction direction, int shape) {
-  if (direction == Direction::forward) return launch_of<T, Direction::forward>(shape);
+  if (direction == Direction::forward) {
+    constexpr LaunchShape (*kParts[kForwardParts])(int) = {&launch_of_forward<T, 0>, &launch_of_forward<T, 1>,
+                                                           &launch_of_forward<T, 2>};
+    return kParts[part_of_shape(shape)](shape);
+  }
   if (direction == Direction::data_gradient) return launch_of<T, Direction::data_gradient>(shape);
   if constexpr (!std::is_same_v<T, float>) {
     return launch_of<T, Direction::filter_gradient>(shape);

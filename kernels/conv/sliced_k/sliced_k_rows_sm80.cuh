@@ -8,6 +8,9 @@
 //
 // Filters are dealt to a product's columns so that a lane has 8 neighbouring ones: column 2q + e of group i is filter
 // 8q + 2i + e. A tile whose terms are one warp's leaves without shared memory.
+//
+// With kHalves rows begin at multiples of 8 bytes and hold multiples of 4 terms: a lane's 8 terms are two loads, and
+// its 8 filters two stores.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -39,7 +42,16 @@ __device__ __forceinline__ void finish_row(const Params& p, std::uint32_t pixel,
   tile::store_pack<T, N>(y, tile::narrow_pack<T>(v));
 }
 
-template <bool kIsBf16, std::uint32_t kAtOnce>
+template <bool kHalves>
+__device__ __forceinline__ uint4 load_terms(const char* row, std::uint32_t first, std::uint32_t terms) {
+  if constexpr (!kHalves) return load_16(reinterpret_cast<const std::uint16_t*>(row), first < terms);
+  const auto* const halves = reinterpret_cast<const uint2*>(row);
+  const uint2 low = first < terms ? __ldg(halves) : make_uint2(0, 0);
+  const uint2 high = first + 4 < terms ? __ldg(halves + 1) : make_uint2(0, 0);
+  return make_uint4(low.x, low.y, high.x, high.y);
+}
+
+template <bool kIsBf16, std::uint32_t kAtOnce, bool kHalves>
 __global__ void __launch_bounds__(kThreads, kAtOnce == 2 ? 2 : 1) sliced_k_rows_sm80(const __grid_constant__ Params p) {
   using T = std::conditional_t<kIsBf16, tile::BFloat16, tile::Half>;
   constexpr std::uint32_t kChunkBytes = kChunk * 2;
@@ -76,10 +88,8 @@ __global__ void __launch_bounds__(kThreads, kAtOnce == 2 ? 2 : 1) sliced_k_rows_
 #pragma unroll
     for (std::uint32_t i = 0; i < kAtOnce; ++i) {
       if (chunk + i >= end) break;
-      const bool exists = (chunk + i) * kChunk + quarter * 8 < p.terms;
-      const auto load = [&](const char* row) {
-        return load_16(reinterpret_cast<const std::uint16_t*>(row + i * kChunkBytes), exists);
-      };
+      const std::uint32_t term = (chunk + i) * kChunk + quarter * 8;
+      const auto load = [&](const char* row) { return load_terms<kHalves>(row + i * kChunkBytes, term, p.terms); };
 #pragma unroll
       for (int j = 0; j < 2; ++j) f[i].a[j] = load(a[j]);
 #pragma unroll
@@ -109,10 +119,14 @@ __global__ void __launch_bounds__(kThreads, kAtOnce == 2 ? 2 : 1) sliced_k_rows_
   if (slices == 1) {
 #pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
-      float v[8];
+      constexpr std::uint32_t kAlong = kHalves ? 4 : 8;
 #pragma unroll
-      for (std::uint32_t i = 0; i < 8; ++i) v[i] = sum[i / 2][half * 2 + i % 2];
-      finish_row<T>(p, first_pixel + lane / 4 + half * 8, first_filter + quarter * 8, v);
+      for (std::uint32_t first = 0; first < 8; first += kAlong) {
+        float v[kAlong];
+#pragma unroll
+        for (std::uint32_t i = 0; i < kAlong; ++i) v[i] = sum[(first + i) / 2][half * 2 + i % 2];
+        finish_row<T>(p, first_pixel + lane / 4 + half * 8, first_filter + quarter * 8 + first, v);
+      }
     }
     return;
   }

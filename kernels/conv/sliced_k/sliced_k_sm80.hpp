@@ -47,7 +47,10 @@ struct Params {
   std::uint32_t slice_shift = 0;  // 2 to that power are the slices
   std::uint32_t x_row = 0;        // with `rows`: bytes from a pixel to the next
   std::uint32_t w_row = 0;        // bytes from a filter to the next
-  bool rows = false;              // one tap, `vectors`, and pixels one row after the other in x, y and the addend
+  // One tap, and pixels one row after the other in x, y and the addend, in whole vectors of 8 as w is, or (row_halves)
+  // of 4.
+  bool rows = false;
+  bool row_halves = false;
   bool is_bf16 = false;
   // One tap, a filter's channels vectors, and pixels neighbours in whole vectors in x, y and the addend.
   bool planes = false;

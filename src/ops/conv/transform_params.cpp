@@ -13,10 +13,10 @@ namespace {
 namespace winograd = kernels::winograd;
 
 constexpr double kProductLatency = 0.35e-6;  // of a k tile, with its barrier
-constexpr double kWaveSeconds = 1.5e-6;      // prologue and epilogue of a wave of blocks
+constexpr double kWaveSeconds = 0.3e-6;      // prologue and epilogue of a wave of blocks
 constexpr double kStartSeconds = 1.0e-6;     // of each launch
 constexpr double kResidentBytes = 25e6;      // of a transform that the next launch finds in the L2 ...
-constexpr double kResidentShare = 0.4;       // ... at this share of the time from memory
+constexpr double kResidentShare = 0.65;      // ... at this share of the time from memory
 
 }  // namespace
 
@@ -60,23 +60,25 @@ double batched_product_seconds(const winograd::BatchedProduct& product, int prod
   return estimate(f, rates);
 }
 
-double transform_seconds(const Problem& p, double product, double chunks, const TransformBytes& bytes, double rate,
-                         const DeviceRates& rates) {
-  const auto pass = [&](double tensor, double transform) {
+double transform_seconds(const Problem& p, double product, double chunks, const TransformBytes& bytes,
+                         const TransformRates& transform, const DeviceRates& rates) {
+  const auto pass = [&](double tensor, double transformed, double rate) {
     Footprint f;
     f.tiles = 0;
     f.start_seconds = kStartSeconds;
-    f.dram_bytes = (tensor + resident_bytes(transform)) / rate;
+    f.dram_bytes = (tensor + resident_bytes(transformed)) / rate;
     return estimate(f, rates);
   };
+  const auto images = [&](double tensor, double transformed) { return pass(tensor, transformed, transform.images); };
+  const auto filter = [&](double transformed) { return pass(bytes_of(p.w), transformed, transform.filter); };
   if (p.direction == Direction::wgrad) {
-    return chunks * (pass(bytes_of(p.y) / chunks, bytes.filter) + pass(bytes_of(p.x) / chunks, bytes.data) + product) +
-           pass(bytes_of(p.w), bytes.products);
+    return chunks *
+               (images(bytes_of(p.y) / chunks, bytes.filter) + images(bytes_of(p.x) / chunks, bytes.data) + product) +
+           filter(bytes.products);
   }
   const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
-  return pass(bytes_of(p.w), bytes.filter) +
-         chunks * (pass(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
-                   pass((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
+  return filter(bytes.filter) + chunks * (images(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
+                                          images((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
 }
 
 }  // namespace gpudnn::conv

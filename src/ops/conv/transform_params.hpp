@@ -65,9 +65,13 @@ struct TransformBytes {
 // Seconds of the product.
 [[nodiscard]] double batched_product_seconds(const kernels::winograd::BatchedProduct& product, int product_row,
                                              const TransformBytes& bytes, const DeviceRates& rates);
-// Seconds of all launches, with those of a chunk's product. `chunks` of the images take turns; `transform_rate` is the
-// share of the copy rate that the transforms reach.
+// Shares of the copy rate that transforms reach.
+struct TransformRates {
+  double images = 1, filter = 1;
+};
+// Seconds of all launches, with those of a chunk's product. `chunks` of the images take turns.
 [[nodiscard]] double transform_seconds(const Problem& problem, double product, double chunks,
-                                       const TransformBytes& bytes, double transform_rate, const DeviceRates& rates);
+                                       const TransformBytes& bytes, const TransformRates& transform,
+                                       const DeviceRates& rates);
 
 }  // namespace gpudnn::conv

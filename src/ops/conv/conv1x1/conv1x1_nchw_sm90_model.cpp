@@ -16,9 +16,11 @@ namespace planes = kernels::sm90::planes;
 using planes::Kind;
 
 constexpr double kTileSeconds = 0.35e-6;
-constexpr double kPairSeconds = 0.56e-6;  // of the two blocks of a cluster, which wait for each other
-constexpr double kNarrowTf32 = 0.7;       // measured at 14x14: the filter gradient in TF32 with 128 columns or fewer
-constexpr double kPartialRate = 0.39;     // of the L2's
+constexpr double kTileOfThreads = 0.95e-6;  // that are stored without TMA
+constexpr double kPairSeconds = 0.56e-6;    // of the two blocks of a cluster, which wait for each other
+constexpr double kCutSectors = 0.7;         // of the L2's rate, where planes begin inside sectors
+constexpr double kNarrowTf32 = 0.7;         // measured at 14x14: the filter gradient in TF32 with 128 columns or fewer
+constexpr double kPartialRate = 0.39;       // of the L2's
 constexpr double kReduceLaunch = 1.5e-6;
 constexpr double kCopyLaunch = 2.0e-6;  // of the filter's copy
 
@@ -42,16 +44,16 @@ Footprint footprint_of(const planes::TileShape& tile, const PlanesSizes& sizes, 
   f.k_tiles = std::ceil(static_cast<double>(works.k_blocks) / splits);
   f.flops = 2.0 * tile.bm * tile.bn * kernels::sm90::kRowBytes / element;
   f.flops_rate = half ? rates.half_flops : rates.tf32_flops;
-  f.efficiency = tile.efficiency * (wgrad && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
+  f.efficiency = 1.2 * tile.efficiency * (wgrad && !half && tile.bn < 256 ? kNarrowTf32 : 1.0);
   f.l2_bytes = (tile.bm + static_cast<double>(tile.bn) / tile.cluster) * kernels::sm90::kRowBytes;
-  f.l2_efficiency = 0.9;  // planes come in shorter runs than pixels
-  f.tile_seconds = tile.cluster > 1 ? kPairSeconds : kTileSeconds;
+  f.l2_efficiency = sizes.cuts_sectors && half && !tile.by_threads ? (wgrad ? kCutSectors : kCutSectors / 2) : 1.8;
+  f.tile_seconds = tile.cluster > 1 ? kPairSeconds : tile.by_threads ? kTileOfThreads : kTileSeconds;
   f.store_bytes = tile.bm * tile.bn * (wgrad ? sizeof(float) : element);
   f.store_rate = wgrad ? 0.93 : 1.9;
   f.store_overlaps = tile.ping_pong;
   f.dram_bytes = 1.05 * bytes;
   f.shown = 0.1;
-  f.start_seconds = 0.5e-6;
+  f.start_seconds = 3.3e-6;
   f.partial_rate = kPartialRate;
   if (wgrad) {
     f.partial_bytes = 2.0 * f.tiles * tile.bm * tile.bn * sizeof(float);

@@ -8,6 +8,7 @@
 
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/element_type.hpp"
 
@@ -25,12 +26,6 @@ constexpr std::int64_t kMaxSteps = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxCount = std::numeric_limits<std::int32_t>::max();
 
 std::int64_t element_size(const Problem& problem) { return data_type_bits(problem.x.type) / 8; }
-
-std::int64_t pixels_of(const TensorGeometry& tensor) {
-  std::int64_t pixels = 1;
-  for (int i = 2; i < tensor.rank; ++i) pixels *= tensor.dims[i];
-  return pixels;
-}
 
 // An image tensor: strides of extents of 1 say nothing, so they get ones that TMA takes. Bytes.
 struct Image {
@@ -207,6 +202,7 @@ PlanesSizes planes_sizes(const Problem& problem) {
   s.out_planes = out_of(problem).dims[1];
   s.chunks = out_of(problem).dims[0] * ceil_div(pixels_of(out_of(problem)), kRowBytes / s.element);
   s.by_threads = alignment_of(problem, s.element) < kMapAlignment;
+  s.cuts_sectors = (image_of(problem.x, s.element).plane | image_of(problem.y, s.element).plane) % 32 != 0;
   if (problem.direction == Direction::wgrad) return s;
   const FilterCopy copy = copy_of(problem, s.element);
   if (is_needed(copy, s.element)) {

@@ -10,6 +10,7 @@
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
@@ -42,12 +43,6 @@ std::optional<std::int64_t> pixel_step(const TensorGeometry& tensor) {
   return step;
 }
 
-std::int64_t pixels_of(const TensorGeometry& tensor) {
-  std::int64_t pixels = tensor.dims[0];
-  for (int i = 2; i < tensor.rank; ++i) pixels *= tensor.dims[i];
-  return pixels;
-}
-
 const char* layout_unsupported_reason(const TensorGeometry& tensor) {
   if (tensor.dims[1] > 1 && tensor.strides[1] != 1) return "a tensor is not contiguous along channels";
   const std::optional<std::int64_t> step = pixel_step(tensor);
@@ -61,7 +56,7 @@ const char* geometry_unsupported_reason(const Problem& problem) {
     if (problem.stride[i] != 1) return "strides over 1";
     if (problem.pad[i] != 0) return "padding";
   }
-  return pixels_of(problem.x) > kMaxPixels ? "2^30 pixels or more" : nullptr;
+  return problem.x.dims[0] * pixels_of(problem.x) > kMaxPixels ? "2^30 pixels or more" : nullptr;
 }
 
 }  // namespace
@@ -91,7 +86,7 @@ few::Params conv1x1_small_c_params(const Problem& problem) {
   const TensorGeometry& in = input_of(problem);
   const TensorGeometry& out = forward ? problem.y : problem.x;
   few::Params p;
-  p.pixels = static_cast<std::uint32_t>(pixels_of(in));
+  p.pixels = static_cast<std::uint32_t>(in.dims[0] * pixels_of(in));
   p.tiles = static_cast<std::uint32_t>(ceil_div(p.pixels, few::kTilePixels));
   p.k = static_cast<std::uint32_t>(in.dims[1]);
   p.m = static_cast<std::uint32_t>(out.dims[1]);

@@ -254,13 +254,6 @@ int widest_vector(const Params& p) {
   return 1;
 }
 
-// Elements from the first to the last one.
-std::int64_t span_of(const TensorGeometry& t) {
-  std::int64_t span = 1;
-  for (int i = 0; i < t.rank; ++i) span += (t.dims[i] - 1) * t.strides[i];
-  return span;
-}
-
 // Lines of packs: how threads share them. False where they have too many units to count.
 bool set_line(const Problem& problem, Params* p) {
   const bool wgrad = problem.direction == Direction::wgrad;
@@ -269,8 +262,8 @@ bool set_line(const Problem& problem, Params* p) {
   const std::int64_t units = ceil_div(packs, 2 * kLineTurns);
   const std::int64_t lines = problem.x.dims[0] * (wgrad ? 1 : std::int64_t{p->channels});
   if (units * lines > kMaxIndex) return false;
-  p->image_count = span_of(image_of(problem));
-  p->rows_count = span_of(rows_of(problem));
+  p->image_count = element_span(image_of(problem));
+  p->rows_count = element_span(rows_of(problem));
   p->col_units = FastDivmod(static_cast<std::uint32_t>(units));
   p->channel_blocks = FastDivmod(p->channels);
   p->units = static_cast<std::uint32_t>(units * lines);
@@ -424,12 +417,13 @@ double seconds_of(const Problem& problem, const DepthwiseLaunch& launch, const D
   f.tiles = static_cast<double>(p.blocks) * p.tap_tiles;
   f.resident = tile.min_blocks;
   f.warps = p.threads / 32.0;
-  f.latency_warps = 4;
-  f.cycles =
-      turns * rows * instructions_of_row(tile, p, tile::element_bytes(element_type(problem.x.type))) * f.warps / 4;
-  f.k_tile_latency = turns * rows * 0.5e-6;
+  f.latency_warps = 6;
+  f.cycles = 1.35 * turns * rows * instructions_of_row(tile, p, tile::element_bytes(element_type(problem.x.type))) *
+             f.warps / 4;
+  f.k_tile_latency = turns * rows * 0.3e-6;
   f.tile_seconds = 0.3e-6;
-  f.dram_bytes = 1.15 * bytes_of_tensors(problem) * (wgrad ? p.tap_tiles : 1);
+  f.start_seconds = wgrad ? 5e-6 : 2.7e-6;  // of cold code
+  f.dram_bytes = 1.2 * bytes_of_tensors(problem) * (wgrad ? p.tap_tiles : 1);
   f.wave_seconds = 0.5e-6;
   if (p.splits > 1) {
     f.partial_bytes = 2.0 * static_cast<double>(depthwise_workspace(problem, static_cast<int>(p.splits)));

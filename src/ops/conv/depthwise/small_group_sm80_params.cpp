@@ -51,7 +51,10 @@ const char* window_unsupported_reason(const Problem& problem) {
     if (problem.pad[i] > 64) return "padding over 64";
     if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
   }
-  if (small_group_row(problem) < 0) return "it takes filters of 3x3, 5x5 and 7x7, the last with step 1; of f32 3x3";
+  if (small_group_row(problem) < 0) {
+    return "it takes filters of 3x3, 5x5 and 7x7, with step 2 3x3 and 5x5; with f32, groups of 16, and in the data "
+           "gradient of step 2 3x3";
+  }
   return nullptr;
 }
 
@@ -73,10 +76,9 @@ int blocks_of_thread_block(int blocks, int most, int blocks_of_group) {
 }
 
 // With `pixels` threads for each block of channels.
-Walk walk_of(int rows, int columns, int pixels) {
+Walk walk_of(int columns, int pixels) {
   Walk walk;
   walk.columns = divisor(columns);
-  walk.rows = rows;
   walk.step_rows = pixels / columns;
   walk.step_columns = pixels % columns;
   return walk;
@@ -93,11 +95,13 @@ void set_tile(const TileRow& tile, bool wgrad, Params* p) {
   const int pixels = 32 * p->parts * p->cross * static_cast<int>(p->blocks_c.divisor) / chunks;
   const auto pitch = [](int least) { return (least + 6) / 8 * 8 + 1; };
   p->in_rows = rows;
-  p->in_walk = walk_of(images * rows, seen, pixels);
+  p->phase_rows = static_cast<int>(ceil_div(rows, tile.step()));
+  p->in_walk = walk_of(seen, pixels);
   p->in_pitch = pitch(seen * chunks);
-  p->out_walk = walk_of(kTileRows, columns, pixels);
+  p->out_walk = walk_of(columns, pixels);
   p->out_pitch = pitch(columns * chunks);
-  const int image_chunks = images * rows * p->in_pitch;
+  p->phase_chunks = images * p->phase_rows * p->in_pitch;
+  const int image_chunks = tile.step() * p->phase_chunks;
   const int out_chunks = kTileRows * p->out_pitch;
   p->rows_offset = 16 * image_chunks;
   p->stage_bytes = 16 * (image_chunks + (wgrad ? out_chunks : 0));
@@ -128,7 +132,7 @@ int resident_blocks(const Problem& problem, const Config& config, const Params& 
 void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p) {
   const int most = wgrad ? kMaxWgradShared : kMaxShared;
   p->wide = wgrad && p->group_blocks > 1 && tile.taps == 3 && tile.stride == 1;
-  const int group_rows = p->wide ? p->group_blocks / 2 : p->group_blocks;
+  const int group_rows = !wgrad ? 1 : p->wide ? p->group_blocks / 2 : p->group_blocks;
   p->cross = std::min(group_rows, std::max(1, warps / p->group_blocks));
   const int cross_parts = group_rows / p->cross;
   p->cross_parts = divisor(cross_parts);
@@ -165,9 +169,11 @@ void set_shape(const TileRow& tile, bool wgrad, int warps, int bytes, Params* p)
 }  // namespace
 
 int small_group_row(const Problem& problem) {
+  // The filter gradient's blocks of dy meet blocks of x, whatever the group.
+  const std::int64_t depth = is_wgrad(problem) ? kBlock : std::max<std::int64_t>(kBlock, problem.w.dims[1]);
   for (int i = 0; i < kTileCount; ++i) {
     if (problem.w.dims[2] == kTiles[i].taps && problem.w.dims[3] == kTiles[i].taps &&
-        problem.stride[0] == kTiles[i].stride &&
+        problem.stride[0] == kTiles[i].stride && depth == kTiles[i].depth &&
         kTiles[i].is_dgrad == (problem.direction == Direction::dgrad && problem.stride[0] != 1) &&
         kTiles[i].takes(bytes_of(problem))) {
       return i;
@@ -181,8 +187,8 @@ const char* small_group_unsupported_reason(const Problem& problem) {
   if (is_wgrad(problem) && bytes_of(problem) != 2) return "it takes the filter gradient of f16 and bf16 only";
   const std::int64_t group = problem.w.dims[1];
   if (problem.w.dims[0] != problem.x.dims[1]) return "it takes as many filters as channels";
-  if (group > (is_wgrad(problem) ? kMaxGroup : kBlock) || kMaxGroup % group != 0) {
-    return "it takes groups of 1, 2, 4 and 8 channels, and of 16 and 32 in the filter gradient";
+  if (group > (is_wgrad(problem) ? kMaxGroup : 2 * kBlock) || kMaxGroup % group != 0) {
+    return "it takes groups of 1, 2, 4, 8 and 16 channels, and of 32 in the filter gradient";
   }
   if (problem.x.dims[1] % kBlock != 0) return "channels do not fill whole 16-byte vectors";
   if (const char* reason = window_unsupported_reason(problem)) return reason;
@@ -249,9 +255,9 @@ std::size_t small_group_workspace(const Problem& problem, const Params& p) {
 }
 
 void small_group_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kCyclesOfProduct = 1.45;  // of 16 x 8 x 8, of a multiprocessor
-  constexpr double kStartSeconds = 1.5e-6;   // the filter's loads
-  constexpr double kTurnSeconds = 1.2e-6;    // of a tile, alone on its multiprocessor
+  constexpr double kCyclesOfProduct = 2.3;  // of 16 x 8 x 8, of a multiprocessor
+  constexpr double kStartSeconds = 4e-6;    // cold code, the filter's loads
+  constexpr double kTurnSeconds = 3.0e-6;   // of a tile, alone on its multiprocessor
   const TileRow& tile = kTiles[small_group_row(problem)];
   const double taps = tile.taps * tile.taps;
   const int parts = bytes_of(problem) / 2;  // chunks of a block, and products of TF32 for one of 16 bits
@@ -263,17 +269,17 @@ void small_group_candidates(const Problem& problem, const Device& device, std::v
     former_threads = p.threads;
     const double warps = p.threads / 32.0;
     const double turns = std::ceil(static_cast<double>(p.tiles) / p.walkers);
-    const double chunks = static_cast<double>(p.in_walk.rows) * p.in_walk.columns.divisor * p.chunks_c.divisor;
+    const int images = kTileRows / p.part_rows;
+    const double rows = static_cast<double>(images) * p.in_rows;
+    const double chunks = rows * p.in_walk.columns.divisor * p.chunks_c.divisor;
     Footprint f;
     f.tiles = static_cast<double>(p.channel_tiles.divisor) * p.walkers;
     f.resident = resident_blocks(problem, config, p);
     f.warps = warps;
-    f.latency_warps = 2;
-    // Of dx's pixels in their blocks, one after the other; with 5 x 5 taps their code does not stay in the cache.
-    const double places = !tile.is_dgrad ? 1 : tile.taps == 3 ? 4 : 12;
-    f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.25 + 300 * places);
+    const double places = tile.is_dgrad ? 4 : 1;  // of dx's pixels in their blocks, one after the other
+    f.cycles = turns * (warps * kWarpColumns * taps * parts * kCyclesOfProduct + chunks * 0.16 + 600 * places);
     f.k_tile_latency = turns * places * kTurnSeconds;
-    f.dram_bytes = (tile.is_dgrad ? 3.6 : 2.0) * bytes_of_tensors(problem);  // at half the rate of a copy
+    f.dram_bytes = (tile.is_dgrad ? 3.8 : 1.6) * bytes_of_tensors(problem);  // at half the rate of a copy
     f.start_seconds = kStartSeconds;
     const std::size_t workspace = small_group_workspace(problem, p);
     if (workspace > 0) {

@@ -195,14 +195,13 @@ std::optional<DirectPlan> direct_plan(const Problem& problem, const Config& conf
 }
 
 void direct_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  // Measured over modelled time, medians of two lists of drawn problems (docs/perf-notes/convolution.md).
-  constexpr double kMeasured[direct::kShapeCount] = {1.20, 1.27, 1.23, 1.30, 1.11, 1.00, 1.30};
+  constexpr double kMeasured = 1.15;  // over modelled time
   const View view = view_of(problem);
   for (int i = 0; i < direct::kShapeCount; ++i) {
     const TileChoice tile = best_tile(view, direct::kShapes[i], device.rates);
     if (tile.stages < 2) continue;
     candidates->push_back(
-        {{.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, kMeasured[i] * tile.seconds, 0});
+        {{.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, kMeasured * tile.seconds, 0});
   }
 }
 

@@ -103,16 +103,16 @@ Operands operands_of(const View& view, const direct::Shape& shape) {
 // A tile takes the longest of its products, its loads from the L2, and half of its products and its epilogue, as two
 // consumers take turns. A patch's load may take as long as the patches before it last. That is more than a Footprint
 // says, so the engine works out the seconds of a tile itself; estimate() has the rounds of tiles and the memory.
-constexpr double kL2Efficiency = 0.4;
-constexpr double kStoreBytes = 23.5;  // in a cycle: of a tile's sums, from registers to memory, of one consumer
-constexpr double kEpilogueCycles =
-    10;                            // of a position, filter first: 64 rows, whether there are as many channels or not
-constexpr double kStart = 2.0e-6;  // beyond a launch
-constexpr double kPerTile = 0.2e-6;
-constexpr double kFilterBytes = 9.4;      // in a cycle: of the filter on its way to its place
-constexpr double kFilterBytesF32 = 23.5;  // by TMA
+constexpr double kL2Efficiency = 0.5;
+constexpr double kStoreBytes = 13;  // in a cycle: of a tile's sums, from registers to memory, of one consumer
+// Of a position, filter first: 64 rows, whether there are as many channels or not.
+constexpr double kEpilogueCycles = 12.6;
+constexpr double kStart = 5.4e-6;        // beyond a launch
+constexpr double kFilterBytes = 24;      // in a cycle: of the filter on its way to its place
+constexpr double kFilterBytesF32 = 200;  // by TMA
 constexpr double kTranspositionBytes = 70;
-constexpr double kLoadLatency = 1.0e-6;
+constexpr double kLoadLatency = 0.8e-6;
+constexpr double kTileSeconds = 0.15e-6;  // of a tile's barriers
 
 double start_of(const View& view, const Operands& o, double clock) {
   const auto bytes = static_cast<double>(o.filter_bytes);
@@ -136,7 +136,7 @@ double seconds_of_tile(const View& view, const Operands& o, const direct::Shape&
   const double load = static_cast<double>(tile.stage_bytes) / (rates.l2_bytes / rates.multiprocessors * kL2Efficiency);
   const double loads = patches * std::max(load, (load + kLoadLatency) / static_cast<double>(tile.stages - 1));
   const double epilogue = shape.filter_first ? shape.positions * kEpilogueCycles / rates.clock : stored;
-  return std::max({products + kPerTile, loads, (products + epilogue) / 2});
+  return std::max({products, loads, (products + epilogue) / 2}) + kTileSeconds;
 }
 
 Footprint footprint_of(const View& view, const Operands& o, const direct::Shape& shape, const TileChoice& tile,

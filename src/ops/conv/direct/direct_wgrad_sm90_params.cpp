@@ -318,9 +318,8 @@ std::size_t direct_wgrad_workspace(const Problem& problem, const Config& config)
 void direct_wgrad_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const View view = view_of(problem);
   const Parts parts = parts_of(view);
-  // Rows of few pixels of a group, a copy of TMA's each, take twice as long as the model says: 1.6 to 2.3 times on
-  // images of 7 to 28 columns, 0.94 on 56.
-  const double of_short_rows = view.groups > 1 && view.axis[0].out < 32 ? 2.0 : 1.0;
+  // Rows of few pixels, a copy of TMA's each, take longer than the model says: measured on images of 7 to 28 columns.
+  const double of_short_rows = view.axis[0].out < 16 ? 1.5 : view.axis[0].out < 32 ? 1.2 : 1.0;
   // Two at least: one split would need no second kernel, but is not worth an epilogue of its own. Where a block has but
   // a few units, fewer splits leave fewer sums to add up.
   const std::int64_t most = std::max<std::int64_t>(2, device.rates.multiprocessors / parts.all);

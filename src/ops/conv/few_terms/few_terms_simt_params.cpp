@@ -9,6 +9,7 @@
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
@@ -39,17 +40,6 @@ few::Image image_of(const TensorGeometry& tensor, int spatial) {
   return at;
 }
 
-std::int64_t span_of(const TensorGeometry& tensor) {
-  std::int64_t span = 1;
-  for (int i = 0; i < tensor.rank; ++i) span += (tensor.dims[i] - 1) * tensor.strides[i];
-  return span;
-}
-
-std::int64_t taps_of(const Problem& problem) {
-  std::int64_t taps = 1;
-  for (int i = 0; i < problem.spatial; ++i) taps *= problem.w.dims[2 + i];
-  return taps;
-}
 std::size_t terms_of(const Problem& problem) {
   return static_cast<std::size_t>(in_of(problem).dims[1] * taps_of(problem));
 }
@@ -82,7 +72,7 @@ const char* few_terms_unsupported_reason(const Problem& problem) {
   if (activation != Activation::identity && activation != Activation::relu) return "an activation but ReLU";
   for (const TensorGeometry* tensor :
        {&problem.x, &problem.w, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y})
-    if (span_of(*tensor) >= kMaxSpan) return "a tensor of 2^31 elements or more";
+    if (element_span(*tensor) >= kMaxSpan) return "a tensor of 2^31 elements or more";
   for (int i = 0; i < problem.spatial; ++i) {
     const std::int64_t reach = problem.w.dims[2 + i] * problem.dilation[i] + problem.pad[i];
     if (reach + std::max(problem.x.dims[2 + i], problem.y.dims[2 + i]) * problem.stride[i] >= kMaxSpan / 2)
@@ -135,7 +125,7 @@ FewTermsPlan few_terms_plan(const Problem& problem, const Config& config) {
 
 // A thread's instructions, or how long its loads of a row of the window take where warps are few.
 void few_terms_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kStart = 3.0e-6;
+  constexpr double kStart = 5.0e-6;
   constexpr double kStage = 0.7e-6;       // the filter's first element
   constexpr double kStageStep = 0.05e-6;  // of kThreads elements
   constexpr double kRowLatency = 45;      // cycles of a row of the window

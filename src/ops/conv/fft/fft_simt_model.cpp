@@ -13,8 +13,9 @@ namespace {
 namespace fft = kernels::fft;
 namespace winograd = kernels::winograd;
 
-constexpr double kTransformRate = 0.45;  // of the copy rate, which the transforms reach
-constexpr double kCodeSeconds = 10e-6;   // of a transform: its code is long, and cold
+constexpr double kTransformRate = 0.45;      // of the copy rate, which the transforms reach
+constexpr double kRateAlongChannels = 0.25;  // ... of images with their channels last
+constexpr double kCodeSeconds = 10e-6;       // of a transform: its code is long, and cold
 
 constexpr int kSizes = static_cast<int>(std::size(fft::kTileSizes));
 constexpr auto kNames = [] {
@@ -28,8 +29,8 @@ constexpr auto kNames = [] {
 
 // No config asks for more but the one that asks for the least.
 constexpr double kMaxBytes = 8e9;
-// Chunks of the images that are offered: all at once, and what fits in 256 MB and 64 MB.
-constexpr double kChunkBytes[] = {1e18, 256e6, 64e6};
+// Chunks of the images that are offered beside all at once: what fits in 256 MB and 64 MB.
+constexpr double kChunkBytes[] = {256e6, 64e6};
 constexpr int kMaxChunks = 64;
 
 Candidate candidate_of(const Problem& p, const Config& config, const Device& device) {
@@ -39,39 +40,49 @@ Candidate candidate_of(const Problem& p, const Config& config, const Device& dev
                                 4.0 * static_cast<double>(l.workspace_floats - l.product_at)};
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
   const double product = batched_product_seconds(l.product, l.product_row, bytes, device.rates);
-  const double seconds = transform_seconds(p, product, chunks, bytes, kTransformRate, device.rates);
+  const double rate = runs_along_channels(p.x) || runs_along_channels(p.y) ? kRateAlongChannels : kTransformRate;
+  const double seconds = transform_seconds(p, product, chunks, bytes, {rate, kTransformRate}, device.rates);
   return {config, seconds + (1 + 2 * chunks) * kCodeSeconds, fourier_workspace(l)};
 }
 
-// Of a size of tiles the product tile that the model finds best, whole or in parts.
-Candidate best_row(const Problem& p, int size_index, int parts, const Device& device) {
+// Of a size of tiles the product tile that the model finds best, for all tiles at once.
+Candidate best_row(const Problem& p, int size_index, const Device& device) {
   Candidate best;
   for (int row = 0; row < winograd::kProductTileCount; ++row) {
     Config config;
     config.tile = size_index * winograd::kProductTileCount + row;
     config.tile_name = kNames[static_cast<std::size_t>(config.tile)].text;
-    config.split_k = parts;
     const Candidate one = candidate_of(p, config, device);
     if (row == 0 || one.seconds < best.seconds) best = one;
   }
   return best;
 }
 
+// The same in parts.
+Candidate in_parts(const Problem& p, const Candidate& whole, int parts, const Device& device) {
+  Config config = whole.config;
+  config.split_k = parts;
+  return candidate_of(p, config, device);
+}
+
 void offer_chunks(const Problem& p, int size, const Device& device, std::vector<Candidate>* candidates) {
-  const auto whole = static_cast<double>(best_row(p, size, 1, device).workspace);
-  int former = 0;
+  const Candidate whole = best_row(p, size, device);
+  candidates->push_back(whole);
+  int former = 1;
   for (const double limit : kChunkBytes) {
-    const int parts = static_cast<int>(std::min<double>(kMaxChunks, std::ceil(whole / limit)));
+    const int parts =
+        static_cast<int>(std::min<double>(kMaxChunks, std::ceil(static_cast<double>(whole.workspace) / limit)));
     if (parts == former) continue;
     former = parts;
-    candidates->push_back(best_row(p, size, parts, device));
+    candidates->push_back(in_parts(p, whole, parts, device));
   }
 }
 
 void offer_best_split(const Problem& p, int size, const Device& device, std::vector<Candidate>* candidates) {
-  Candidate best = best_row(p, size, 1, device);
+  const Candidate whole = best_row(p, size, device);
+  Candidate best = whole;
   for (int splits = 2; splits <= 32; splits *= 2) {
-    const Candidate one = best_row(p, size, splits, device);
+    const Candidate one = in_parts(p, whole, splits, device);
     if (fourier_launch(p, one.config).product.k_per_split < 4 * winograd::kProductTileK) break;
     if (one.seconds < best.seconds) best = one;
   }

@@ -16,8 +16,7 @@ namespace fft = kernels::fft;
 namespace split = kernels::fp32_split;
 namespace sm90 = kernels::sm90;
 
-constexpr double kRateAlongChannels = 0.3;    // of the copy rate: transforms of images with channels last
-constexpr double kWgradTileSeconds = 1.2e-6;  // filter gradient: its sums leave while nothing is multiplied
+constexpr double kRateAlongChannels = 0.3;  // of the copy rate: transforms of images with channels last
 
 constexpr int kSizes = static_cast<int>(std::size(fft::kRowTileSizes));
 constexpr auto kNames = tile_names(fft::kRowTileSizes, [](int size) { return TileName().add("t", size); });
@@ -38,7 +37,6 @@ double product_seconds(const FourierSm90Launch& l, const TransformBytes& bytes, 
   f.flops = 2.0 * tile.bm * tile.bn * sm90::kRowBytes / sizeof(float);
   f.l2_bytes = tile.bm * sm90::kRowBytes +
                (is_wgrad ? tile.bn * sm90::kRowBytes : split::kComplexRowsOfB * split::kTerms * split::kChunkBytes);
-  if (is_wgrad) f.tile_seconds = kWgradTileSeconds;
   return estimate(f, rates);
 }
 
@@ -47,7 +45,7 @@ double seconds_of(const Problem& p, const FourierSm90Launch& l, const DeviceRate
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
   const bool along_channels = runs_along_channels(p.x) || runs_along_channels(p.y);
   return transform_seconds(p, product_seconds(l, bytes, rates), chunks, bytes,
-                           along_channels ? kRateAlongChannels : kRowTransformRate, rates);
+                           {along_channels ? kRateAlongChannels : kRowTransformRate, kRowTransformRate}, rates);
 }
 
 // No config asks for more but the one that asks for the least.

@@ -10,6 +10,7 @@
 #include "core/integer.hpp"
 #include "ops/any_type.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tile_names.hpp"
 
@@ -53,12 +54,6 @@ Problem shape_of(const Problem& problem) {
   result.math = GPUDNN_TENSOR_OP_MATH;
   result.activation = -1;
   return result;
-}
-
-std::int64_t pixels_of(const TensorGeometry& tensor) {
-  std::int64_t pixels = 1;
-  for (int i = 2; i < tensor.rank; ++i) pixels *= tensor.dims[i];
-  return pixels;
 }
 
 // [group][k][tap][c] to [group][c][tap][k].

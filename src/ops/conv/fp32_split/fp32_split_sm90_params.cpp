@@ -7,6 +7,9 @@
 
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
+#include "ops/conv/extents.hpp"
+#include "ops/conv/fp32_split/row_batches.hpp"
+#include "ops/conv/implicit_gemm/implicit_gemm_simt_params.hpp"
 #include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tile_names.hpp"
@@ -20,7 +23,8 @@ namespace sm90 = kernels::sm90;
 
 constexpr double kElement = 4;
 constexpr double kTileSeconds = 0.32e-6;
-constexpr double kStartSeconds = 2.0e-6;
+constexpr double kConsumerWarps = 8;
+constexpr double kStartSeconds = 3.0e-6;  // of cold code
 constexpr double kSplitSeconds = 3.0e-6;  // launch of the filter's kernel, and its start
 constexpr double kPartialRate = 0.39;     // of the L2's
 constexpr double kReduceLaunch = 1.0e-6;
@@ -57,12 +61,6 @@ bool stores_planes(const Problem& problem) {
 std::int64_t channel_step_of(const TensorGeometry& tensor) {
   const auto element = static_cast<std::int64_t>(kElement);
   return tensor.dims[1] > 1 ? tensor.strides[1] * element : element;
-}
-
-std::int64_t taps_of(const Problem& problem) {
-  std::int64_t taps = 1;
-  for (int i = 0; i < problem.spatial; ++i) taps *= problem.w.dims[2 + i];
-  return taps;
 }
 
 std::int64_t chunks_of(const Problem& problem) {
@@ -116,10 +114,14 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
   f.k_tiles = std::ceil(work.all_k / work.tiles / splits);
   f.flops = 2.0 * tile.bm * tile.bn * split::kChunkChannels;
   f.flops_rate = rates.tf32_flops / kProductsOfTf32;
-  f.efficiency = tile.efficiency;
+  f.efficiency = tile.efficiency * (is_wgrad(problem) ? kSplitWgradEfficiency : 1);
   f.l2_bytes =
       tile.bm * sm90::kRowBytes + tile.bn * (is_wgrad(problem) ? sm90::kRowBytes : split::kTerms * split::kChunkBytes);
   f.tile_seconds = kTileSeconds;
+  if (stores_planes(problem) && output(problem).strides[1] == 1) {  // rows that begin inside vectors
+    const double columns = std::min(static_cast<double>(columns_of(problem)), static_cast<double>(tile.bn));
+    f.tile_seconds += store_seconds(tile.bm * columns / (32 * kConsumerWarps), false, kConsumerWarps, 1);
+  }
   f.store_bytes = tile.bm * tile.bn * kElement;
   f.dram_bytes = bytes_of_tensors(problem);
   f.start_seconds = kStartSeconds;

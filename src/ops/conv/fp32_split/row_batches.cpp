@@ -52,14 +52,14 @@ void make_batches(std::int64_t batches, std::int64_t k_tiles, std::int64_t rows_
 
 Footprint footprint_of(const RowProductLaunch& l, const kernels::sm90::TileShape& tile, const TransformBytes& bytes,
                        const DeviceRates& rates) {
-  constexpr double kStartSeconds = 2.0e-6;
+  constexpr double kStartSeconds = 0.6e-6;
   constexpr double kProductsOfTf32 = 3;  // that six of bfloat16 last
   const kernels::sm90::Params& p = l.product.params;
   Footprint f;
   f.tiles = static_cast<double>(l.product.tiles) * p.splits;
   f.k_tiles = p.problem[0].k_blocks_per_split;
   f.flops_rate = rates.tf32_flops / kProductsOfTf32;
-  f.efficiency = tile.efficiency;
+  f.efficiency = tile.efficiency * (l.direction == Direction::wgrad ? kSplitWgradEfficiency : 1);
   f.tile_seconds = 0.32e-6;
   f.store_bytes = tile.bm * tile.bn * static_cast<double>(sizeof(float));
   f.dram_bytes = resident_bytes(bytes.filter + bytes.data + bytes.products);

@@ -67,7 +67,8 @@ void make_batches(std::int64_t batches, std::int64_t k_tiles, std::int64_t rows_
                                      const TransformBytes& bytes, const DeviceRates& rates);
 [[nodiscard]] TransformBytes bytes_of_parts(const RowProductLaunch& l);
 
-constexpr double kRowTransformRate = 0.8;  // of the copy rate
+constexpr double kRowTransformRate = 0.8;       // of the copy rate
+constexpr double kSplitWgradEfficiency = 0.95;  // of fp32_split's kernel for filter gradients, of its tile's
 
 // Forward and data gradient: chunks of the images are offered, all at once and what fits in each limit of bytes.
 // seconds(launch) are those of all launches that make(problem, config) gives.

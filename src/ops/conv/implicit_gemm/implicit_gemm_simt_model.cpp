@@ -14,10 +14,12 @@ namespace {
 using kernels::simt::kTileK;
 using kernels::simt::TileRow;
 
-constexpr double kLoadLatency = 0.45e-6;  // of a k tile, with its barrier
-constexpr double kWaveSeconds = 1.5e-6;   // prologue and epilogue of a wave of blocks
+constexpr double kLoadLatency = 0.55e-6;  // of a k tile, with its barrier
+constexpr double kWaveSeconds = 1.8e-6;   // prologue and epilogue of a wave of blocks
 constexpr double kStartSeconds = 4.0e-6;  // of cold code, measured where nothing else takes long
-constexpr double kReduceLaunch = 3e-6;
+// Measured over two lists of drawn problems: of all tiles, and of those with few columns.
+constexpr double kSlowdown = 1.05;
+constexpr double kSlowdownOfFewColumns = 1.15;
 
 // Rows of one name differ by type.
 constexpr auto kNames = tile_names(kernels::simt::kTiles, [](const TileRow& row) {
@@ -43,24 +45,31 @@ Footprint footprint_of(const Problem& problem, const SimtShape& shape, const Til
   return f;
 }
 
-// Measured over modelled time, medians of two lists of drawn problems (docs/perf-notes/convolution.md).
-double measured_share(const TileRow& row) {
-  constexpr struct {
-    int bm, bn;
-    double share;
-  } kShares[] = {{128, 64, 1.19}, {64, 64, 1.13}, {128, 32, 1.12}, {256, 16, 1.12}, {256, 4, 1.25}, {512, 12, 1.20}};
-  for (const auto& known : kShares) {
-    if (row.bm == known.bm && row.bn == known.bn) return known.share;
-  }
-  return 1;
-}
-
 }  // namespace
 
-double scalar_store_seconds(double elements_of_thread, double warps, double blocks) {
-  constexpr double kElementLatency = 0.22e-6;  // measured on an H200, one block on a multiprocessor
-  constexpr double kElementIssue = 0.012e-6;   // of a warp
-  return elements_of_thread * std::fmax(kElementLatency / blocks, kElementIssue * warps);
+double store_seconds(double elements_of_thread, bool vectors, double warps, double blocks) {
+  constexpr double kElementLatency = 0.26e-6;  // measured on an H200, one block on a multiprocessor
+  constexpr double kElementIssue = 0.014e-6;   // of a warp
+  const double stores = vectors ? elements_of_thread / 4 : elements_of_thread;
+  return stores * std::fmax(kElementLatency / blocks, kElementIssue * warps);
+}
+
+double seconds_in_splits(const Problem& problem, const SimtShape& shape, const Footprint& whole, int splits,
+                         std::size_t partial_bytes, double elements_of_thread, const DeviceRates& rates) {
+  constexpr double kReduceLaunch = 3.5e-6;
+  Footprint f = whole;
+  f.tiles *= splits;
+  f.k_tiles = std::ceil(f.k_tiles / splits);
+  if (splits > 1) {
+    f.partial_bytes = 2.0 * static_cast<double>(partial_bytes);
+    // On their way to the kernel that adds them up and stores the results, few of a filter gradient's.
+    f.partial_rate = problem.direction == Direction::wgrad ? 0.5 : shape.stores_vectors ? 0.28 : 0.15;
+    f.reduce_seconds = kReduceLaunch;
+  } else {
+    const double blocks = std::fmin(std::ceil(f.tiles / rates.multiprocessors), f.resident);
+    f.tile_seconds = store_seconds(elements_of_thread, shape.stores_vectors, f.warps, blocks);
+  }
+  return estimate(f, rates);
 }
 
 void simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
@@ -73,17 +82,8 @@ void simt_candidates(const Problem& problem, const Device& device, std::vector<C
       return kernels::simt::partial_bytes(row, static_cast<std::size_t>(whole.tiles * splits));
     };
     const auto seconds = [&](int splits) {
-      Footprint f = whole;
-      f.tiles *= splits;
-      f.k_tiles = std::ceil(f.k_tiles / splits);
-      if (splits > 1) {
-        f.partial_bytes = 2.0 * static_cast<double>(workspace(splits));
-        f.reduce_seconds = kReduceLaunch;
-      } else if (!shape.stores_vectors) {
-        const double blocks = std::fmin(std::ceil(f.tiles / device.rates.multiprocessors), f.resident);
-        f.tile_seconds = scalar_store_seconds(row.tm * row.tn, f.warps, blocks);
-      }
-      return measured_share(row) * estimate(f, device.rates);
+      return (row.bn < 16 ? kSlowdownOfFewColumns : kSlowdown) *
+             seconds_in_splits(problem, shape, whole, splits, workspace(splits), row.tm * row.tn, device.rates);
     };
     offer_splits({.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, whole.tiles, whole.k_tiles,
                  device.rates.multiprocessors, seconds, workspace, candidates);

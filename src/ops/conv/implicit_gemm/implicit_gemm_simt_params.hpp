@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "core/cost_model.hpp"
 #include "kernels/conv/implicit_gemm/implicit_gemm_simt.hpp"
 #include "ops/conv/engine.hpp"
 
@@ -45,9 +46,13 @@ void set_simt_pointers(Direction direction, const Args& args, kernels::simt::Par
 // Null, or why the index arithmetic cannot hold the problem; then `wide` says whether it needs 64-bit indices.
 [[nodiscard]] const char* simt_index_unsupported_reason(const Problem& problem, bool* wide = nullptr);
 
-// Of the epilogue of a thread block that stores single elements, one after the other: seconds beyond one that stores
-// vectors. `blocks` share a multiprocessor.
-[[nodiscard]] double scalar_store_seconds(double elements_of_thread, double warps, double blocks);
+// Of the epilogue of a thread block, whose threads store elements or vectors of four one after the other. `blocks`
+// share a multiprocessor.
+[[nodiscard]] double store_seconds(double elements_of_thread, bool vectors, double warps, double blocks);
+// Seconds of a tile in so many splits, whose sums take `partial_bytes`, from the footprint of one without any.
+[[nodiscard]] double seconds_in_splits(const Problem& problem, const SimtShape& shape, const Footprint& whole,
+                                       int splits, std::size_t partial_bytes, double elements_of_thread,
+                                       const DeviceRates& rates);
 
 // The configs with their expected times.
 void simt_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);

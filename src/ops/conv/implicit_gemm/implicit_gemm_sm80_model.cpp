@@ -18,18 +18,14 @@ using kernels::sm80::Load;
 using kernels::sm80::TileRow;
 
 constexpr double kInstructionsOfCycle = 4 * 0.66;  // of warps, of a multiprocessor
-constexpr double kInstructionsOfCopy = 10;         // address, bounds, copy
-constexpr double kInstructionsOfPair = 24;         // of halves: two addresses, bounds and loads, one store
+constexpr double kInstructionsOfCopy = 18;         // address, bounds, copy
+constexpr double kInstructionsOfPair = 35;         // of halves: two addresses, bounds and loads, one store
 constexpr double kLatency = 0.16e-6;               // barrier, fragments and products of one block alone
-constexpr double kLatencyOfHalves = 0.5e-6;        // ... that waits for its loads, too
-constexpr double kWaveSeconds = 2.5e-6;            // prologue and epilogue of a wave of blocks of 8192 elements
-constexpr double kReduceLaunch = 3e-6;
-constexpr double kStartSeconds = 3e-6;  // of cold code, measured where nothing else takes long
-constexpr double kL2Efficiency = 0.55;
-// Measured on an H200 over the above: 1.3 on the layers of ResNet-50 with both operands along channels or both along
-// pixels; 2.4 in NCHW, where pixels of one operand meet channels of the other.
-constexpr double kSlowdown = 1.3;
-constexpr double kSlowdownOfMixedLoads = 2.4;
+constexpr double kLatencyOfHalves = 0.68e-6;       // ... that waits for its loads, too
+constexpr double kWaveSeconds = 3.2e-6;            // prologue and epilogue of a wave of blocks of 8192 elements
+constexpr double kStartSeconds = 1.6e-6;           // of cold code, measured where nothing else takes long
+constexpr double kL2Efficiency = 0.74;
+constexpr double kSlowdown = 1.3;  // measured on an H200 over the above
 
 constexpr auto kNames = tile_names(kernels::sm80::kTiles, [](const TileRow& row) {
   return TileName().add("bm", row.bm).add("_bn", row.bn).add("_s", row.stages);
@@ -43,22 +39,21 @@ double instructions_of_loads(const Load& load, int outer) {
 Footprint footprint_of(const Problem& problem, const Sm80Shape& shape, const TileRow& row, const DeviceRates& rates) {
   const SimtShape& gemm = shape.gemm;
   const bool halves = std::min(shape.a.vector, shape.b.vector) < 4;
-  const double slowdown = shape.a.k_major == shape.b.k_major ? kSlowdown : kSlowdownOfMixedLoads;
   const double tile_k = kernels::sm80::tile_k(gemm.type);
   Footprint f;
   f.tiles = std::ceil(gemm.m / row.bm) * std::ceil(gemm.n / row.bn) * gemm.phases * gemm.groups;
   f.resident = halves ? row.halves_min_blocks : row.min_blocks;
   f.k_tiles = gemm.useful_k / tile_k;
   f.warps = row.threads(halves) / 32.0;
-  f.latency_warps = 1.5;
+  f.latency_warps = 2.9;
   f.flops = 2.0 * row.bm * row.bn * tile_k;
   f.flops_rate = gemm.type == tile::ElementType::f32 ? rates.mma_tf32_flops : rates.mma_half_flops;
-  f.efficiency = row.efficiency / slowdown;
+  f.efficiency = row.efficiency / kSlowdown;
   f.l2_bytes = (row.bm + row.bn) * static_cast<double>(kernels::sm80::kTileKBytes);
-  f.l2_efficiency = kL2Efficiency / slowdown;
-  f.cycles = slowdown * (instructions_of_loads(shape.a, row.bm) + instructions_of_loads(shape.b, row.bn)) /
+  f.l2_efficiency = kL2Efficiency / kSlowdown;
+  f.cycles = kSlowdown * (instructions_of_loads(shape.a, row.bm) + instructions_of_loads(shape.b, row.bn)) /
              kInstructionsOfCycle;
-  f.k_tile_latency = slowdown * (halves ? kLatencyOfHalves : kLatency);
+  f.k_tile_latency = kSlowdown * (halves ? kLatencyOfHalves : kLatency);
   f.wave_seconds = kWaveSeconds * std::sqrt(std::max(1.0, row.bm * row.bn / 8192.0));
   f.start_seconds = kStartSeconds;
   f.dram_bytes = bytes_of_tensors(problem);
@@ -78,17 +73,8 @@ void sm80_candidates(const Problem& problem, const Device& device, std::vector<C
       return kernels::sm80::partial_bytes(row, static_cast<std::size_t>(whole.tiles * splits));
     };
     const auto seconds = [&](int splits) {
-      Footprint f = whole;
-      f.tiles *= splits;
-      f.k_tiles = std::ceil(f.k_tiles / splits);
-      if (splits > 1) {
-        f.partial_bytes = 2.0 * static_cast<double>(workspace(splits));
-        f.reduce_seconds = kReduceLaunch;
-      } else if (!shape.gemm.stores_vectors) {
-        const double blocks = std::min(std::ceil(f.tiles / device.rates.multiprocessors), f.resident);
-        f.tile_seconds = scalar_store_seconds(row.bm * row.bn / (32 * f.warps), f.warps, blocks);
-      }
-      return estimate(f, device.rates);
+      return seconds_in_splits(problem, shape.gemm, whole, splits, workspace(splits),
+                               row.bm * row.bn / (32 * whole.warps), device.rates);
     };
     offer_splits({.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, whole.tiles, whole.k_tiles,
                  device.rates.multiprocessors, seconds, workspace, candidates);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/cost_model.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 #include "ops/conv/select/offer_splits.hpp"
 #include "ops/conv/tile_names.hpp"
@@ -15,16 +16,20 @@ namespace {
 
 namespace sm90 = kernels::sm90;
 
-constexpr double kTileSeconds = 0.32e-6;
-constexpr double kStartSeconds = 2.0e-6;   // of cold code, measured where nothing else takes long
-constexpr double kUnalignedRowCycles = 8;  // of TMA, for a pixel of few bytes that begins inside a line of memory
-constexpr std::int64_t kFewBytes = 160;
+constexpr double kTileSeconds = 0.5e-6;
+constexpr double kStartSeconds = 3.6e-6;      // of cold code, measured where nothing else takes long
+constexpr double kTransposeSeconds = 1.8e-6;  // of the filter, in TF32's data gradient
+constexpr double kEfficiency = 1.15;          // of a tile's, in products and from the L2
+constexpr double kL2Efficiency = 1.2;
+constexpr double kTransposedL2Efficiency = 0.9;  // of a filter that is transposed first
+constexpr double kCutLinesL2Efficiency = 0.8;    // of pixels that begin inside lines of memory
+constexpr double kStoreRate = 1.8;               // of a copy's
 constexpr double kPartialBoxEfficiency = 0.7;
 constexpr double kNarrowL2Efficiency = 0.8;  // of boxes of 64 bytes a row
-constexpr double kPartialRate = 0.39;        // of the L2's
-constexpr double kReduceLaunch = 1.0e-6;
-constexpr double kClusterSeconds = 6.0e-6;  // the sums of the splits in a cluster, and the start of one
-constexpr double kPairSeconds = 3.0e-6;     // of two splits
+constexpr double kPartialRate = 0.8;         // of the L2's
+constexpr double kReduceLaunch = 2.1e-6;
+constexpr double kClusterSeconds = 5.8e-6;  // the sums of the splits in a cluster, and the start of one
+constexpr double kPairSeconds = 4.3e-6;     // of two splits
 constexpr double kFixupSeconds = 12e-6;     // storing and fetching of sums, and what fix-up CTAs start and end late
 
 constexpr auto kNames = tile_names(sm90::kShapes, [](const sm90::TileShape& tile) {
@@ -51,10 +56,7 @@ double cycles_of_narrow_row(const Problem& problem) {
   const bool forward = problem.direction == Direction::forward;
   const TensorGeometry& in = forward ? problem.x : problem.y;
   const std::int64_t bytes = in.dims[1] / problem.groups * data_type_bits(in.type) / 8;
-  if (problem.direction == Direction::wgrad || bytes >= sm90::kRowBytes) return 0;
-  for (int i = 0; i < problem.spatial; ++i) {
-    if (problem.w.dims[2 + i] != 1) return 0;
-  }
+  if (problem.direction == Direction::wgrad || bytes >= sm90::kRowBytes || taps_of(problem) > 1) return 0;
   return bytes == 64 ? 7.8 : forward ? 19.4 : 11.7;
 }
 
@@ -66,16 +68,13 @@ double cycles_of_narrow_store(const Problem& problem) {
   return problem.direction != Direction::wgrad && bytes < sm90::kRowBytes / 2 && bytes % 32 != 0 ? kCycles : 0;
 }
 
-// Cycles of TMA for a k tile in larger filters, where pixels begin inside lines of memory.
-double cycles_of_unaligned_rows(const Problem& problem, const sm90::TileShape& tile) {
-  if (problem.direction == Direction::wgrad || problem.w.dims[2] * problem.w.dims[3] == 1) return 0;
-  const bool forward = problem.direction == Direction::forward;
-  const TensorGeometry& in = forward ? problem.x : problem.y;
-  const std::int64_t bytes = in.dims[1] / problem.groups * data_type_bits(in.type) / 8;
-  if (bytes % 64 == 0 || bytes > kFewBytes) return 0;
-  const double rows =
-      tile.bm + (forward ? tile.bn : 0);  // the data gradient's filter has rows of its own, which are whole
-  return rows * kUnalignedRowCycles;
+// Whether pixels of a tensor that is read begin inside lines of memory.
+bool reads_cut_lines(const Problem& problem) {
+  const auto cuts = [](const TensorGeometry& t) {
+    return t.dims[1] * data_type_bits(t.type) / 8 % sm90::kRowBytes != 0;
+  };
+  return (problem.direction != Direction::dgrad && cuts(problem.x)) ||
+         (problem.direction != Direction::forward && cuts(problem.y));
 }
 
 // Clusters of 0 to 8 blocks that run at once, as an H200 of 132 multiprocessors told: a cluster stays within a group of
@@ -94,17 +93,20 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
   f.k_tiles = std::ceil(work.all_k / work.tiles / splits);
   f.flops = 2.0 * tile.bm * tile.bn * bk;
   f.flops_rate = element < 4 ? rates.half_flops : rates.tf32_flops;
-  f.efficiency = tile.efficiency;
+  const bool transposes_filter = problem.direction == Direction::dgrad && element == 4;
+  f.efficiency = tile.efficiency * kEfficiency;
   // Transposing boxes of which the channels fill a part takes as long as whole ones.
   const std::int64_t channels = problem.x.dims[1] / problem.groups;
   const bool partial_boxes = static_cast<double>(channels) * element < sm90::kRowBytes;
   if (tile.transposes && partial_boxes) f.efficiency *= kPartialBoxEfficiency;
   f.l2_bytes = (tile.bm + tile.bn) * bk * element;
-  f.l2_efficiency = tile.k_bytes == sm90::kRowBytes ? 1 : kNarrowL2Efficiency;
-  f.cycles = cycles_of_unaligned_rows(problem, tile);
+  f.l2_efficiency = kL2Efficiency * (transposes_filter ? kTransposedL2Efficiency : 1) *
+                    (tile.k_bytes == sm90::kRowBytes ? 1 : kNarrowL2Efficiency) *
+                    (reads_cut_lines(problem) ? kCutLinesL2Efficiency : 1);
   f.tile_seconds = kTileSeconds;
-  f.start_seconds = kStartSeconds;
+  f.start_seconds = kStartSeconds + (transposes_filter ? kTransposeSeconds : 0);
   f.store_bytes = tile.bm * tile.bn * element;
+  f.store_rate = kStoreRate;
   f.store_overlaps = tile.ping_pong;
   f.dram_bytes = bytes_of_tensors(problem);
   if (tile.stream_k) {

@@ -6,6 +6,7 @@
 #include "core/cost_model.hpp"
 #include "core/launch/launch.hpp"
 #include "ops/conv/engine.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/integer/integer_params.hpp"
 
 namespace gpudnn::conv {
@@ -23,12 +24,6 @@ struct Prepared {
   std::int64_t images_at_once = 0;
 };
 
-std::int64_t pixels_of_image(const Problem& problem) {
-  std::int64_t pixels = 1;
-  for (int i = 0; i < problem.spatial; ++i) pixels *= problem.y.dims[2 + i];
-  return pixels;
-}
-
 Support supports(const Problem& problem, const Device&) {
   if (!is_integer(problem)) return Support::no("it multiplies integers");
   Problem one = problem;
@@ -39,7 +34,7 @@ Support supports(const Problem& problem, const Device&) {
 void candidates(const Problem& problem, const Device& device, std::vector<Candidate>* found) {
   constexpr double kTile = 64;
   constexpr double kStep = 32;  // of k
-  const double pixels = static_cast<double>(pixels_of_image(problem) * problem.y.dims[0]);
+  const double pixels = static_cast<double>(pixels_of(problem.y) * problem.y.dims[0]);
   const double filters = static_cast<double>(problem.w.dims[0] / problem.groups);
   const double words = std::ceil(static_cast<double>(problem.w.dims[1]) / kWord);
   double taps = 1;
@@ -62,13 +57,13 @@ std::shared_ptr<const void> prepare(const Problem& problem, const Config&, const
   set_chunks(kWord, &prepared->params);
   prepared->words_possible = channels_in_vectors(problem, kWord);
   prepared->images = problem.y.dims[0];
-  prepared->images_at_once = std::max<std::int64_t>(1, kMaxPixels / pixels_of_image(problem));
+  prepared->images_at_once = std::max<std::int64_t>(1, kMaxPixels / pixels_of(problem.y));
   return prepared;
 }
 
 Status launch(const LaunchSite& site, const void* opaque, const Args& args) {
   const auto& prepared = *static_cast<const Prepared*>(opaque);
-  const std::int64_t pixels = pixels_of_image(prepared.problem);
+  const std::int64_t pixels = pixels_of(prepared.problem.y);
   integer::Params p = prepared.params;
   set_integer_epilogue(prepared.problem, args, &p);
   const bool is_aligned =

@@ -7,6 +7,7 @@
 #include "core/cost_model.hpp"
 #include "core/launch/launch.hpp"
 #include "ops/conv/engine.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/integer/integer_params.hpp"
 #include "ops/conv/tile_names.hpp"
 
@@ -36,12 +37,8 @@ Support supports(const Problem& problem, const Device& device) {
 
 void candidates(const Problem& problem, const Device& device, std::vector<Candidate>* found) {
   const double filters = static_cast<double>(problem.w.dims[0] / problem.groups);
-  double pixels = static_cast<double>(problem.y.dims[0]);
-  double taps = 1;
-  for (int i = 0; i < problem.spatial; ++i) {
-    pixels *= static_cast<double>(problem.y.dims[2 + i]);
-    taps *= static_cast<double>(problem.w.dims[2 + i]);
-  }
+  const auto pixels = static_cast<double>(problem.y.dims[0] * pixels_of(problem.y));
+  const auto taps = static_cast<double>(taps_of(problem));
   const bool by_16 = channels_in_vectors(problem, 16);
   for (int tile = 0; tile < integer::kSm80TileCount; ++tile) {
     const integer::Sm80Tile& shape = integer::kSm80Tiles[tile];

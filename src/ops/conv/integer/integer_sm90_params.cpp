@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/cost_model.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/integer/integer_params.hpp"
 #include "ops/conv/tile_names.hpp"
 #include "ops/conv/tma_layout.hpp"
@@ -64,12 +65,6 @@ const char* output_unsupported_reason(const TensorGeometry& tensor, std::int64_t
   return nullptr;
 }
 
-double taps_of(const Problem& problem) {
-  double taps = 1;
-  for (int i = 0; i < problem.spatial; ++i) taps *= static_cast<double>(problem.w.dims[2 + i]);
-  return taps;
-}
-
 // Half a box of zeros is half of the products for nothing.
 bool tile_fits(const Problem& problem, const integer::Sm90Tile& tile) {
   const std::int64_t channels = problem.w.dims[1];
@@ -116,7 +111,7 @@ void set_pixel_map(const Problem& problem, const integer::Sm90Tile& tile, Intege
 }
 
 void set_filter(const Problem& problem, const integer::Sm90Tile& tile, IntegerSm90Plan* plan) {
-  const auto taps = static_cast<std::int64_t>(taps_of(problem));
+  const std::int64_t taps = taps_of(problem);
   const std::int64_t channels = problem.w.dims[1];
   plan->filter.rank = 3;
   plan->filter.extent[0] = channels;
@@ -185,8 +180,8 @@ void integer_sm90_candidates(const Problem& problem, const Device& device, std::
   constexpr double kEpilogueSeconds = 3e-6;  // of 128 x 128 bytes, by one warpgroup
   const double filters = static_cast<double>(problem.w.dims[0]) / problem.groups;
   const double channels = static_cast<double>(problem.w.dims[1]);
-  double pixels = static_cast<double>(problem.y.dims[0]);
-  for (int i = 0; i < problem.spatial; ++i) pixels *= static_cast<double>(problem.y.dims[2 + i]);
+  const auto pixels = static_cast<double>(problem.y.dims[0] * pixels_of(problem.y));
+  const auto taps = static_cast<double>(taps_of(problem));
   for (int tile = 0; tile < integer::kSm90TileCount; ++tile) {
     const integer::Sm90Tile& shape = integer::kSm90Tiles[tile];
     if (!tile_fits(problem, shape)) continue;
@@ -194,7 +189,7 @@ void integer_sm90_candidates(const Problem& problem, const Device& device, std::
          splits *= 2) {
       Footprint f;
       const double tiles = std::ceil(pixels / shape.bm) * std::ceil(filters / shape.bn) * problem.groups;
-      const double k_tiles = std::ceil(channels / shape.k_bytes) * taps_of(problem);
+      const double k_tiles = std::ceil(channels / shape.k_bytes) * taps;
       if (shape.cluster_split && (tiles * splits > device.multiprocessors || k_tiles < 2 * splits)) break;
       f.tiles = tiles * splits;
       f.k_tiles = std::ceil(k_tiles / splits);

@@ -9,6 +9,7 @@
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
 #include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tile_names.hpp"
 
@@ -39,18 +40,11 @@ sliced::Image image_of(const TensorGeometry& tensor, int spatial) {
   return at;
 }
 
-// Elements from the first to the last.
-std::int64_t span_of(const TensorGeometry& tensor) {
-  std::int64_t span = 1;
-  for (int i = 0; i < tensor.rank; ++i) span += (tensor.dims[i] - 1) * tensor.strides[i];
-  return span;
-}
-
 // Whether channels are neighbours in whole aligned vectors.
-bool has_vectors(const TensorGeometry& tensor) {
-  if (tensor.dims[1] % kVector != 0 || tensor.strides[1] != 1) return false;
+bool has_vectors(const TensorGeometry& tensor, std::int64_t vector = kVector) {
+  if (tensor.dims[1] % vector != 0 || tensor.strides[1] != 1) return false;
   for (int i = 0; i < tensor.rank; ++i)
-    if (i != 1 && tensor.dims[i] > 1 && tensor.strides[i] % kVector != 0) return false;
+    if (i != 1 && tensor.dims[i] > 1 && tensor.strides[i] % vector != 0) return false;
   return true;
 }
 
@@ -67,17 +61,9 @@ std::int64_t row_of(const TensorGeometry& tensor) {
   return row < tensor.dims[1] ? 0 : row;
 }
 
-std::int64_t taps_of(const Problem& problem) {
-  std::int64_t taps = 1;
-  for (int i = 0; i < problem.spatial; ++i) taps *= problem.w.dims[2 + i];
-  return taps;
-}
-
-std::int64_t pixels_of(const TensorGeometry& tensor) { return element_count(tensor) / tensor.dims[1]; }
-
 double blocks_of(const Problem& problem, int warps, int slices) {
   const double rows = static_cast<double>(sliced::kTilePixels) * warps / slices;
-  return std::ceil(static_cast<double>(pixels_of(problem.y)) / rows) *
+  return std::ceil(static_cast<double>(problem.y.dims[0] * pixels_of(problem.y)) / rows) *
          std::ceil(static_cast<double>(problem.y.dims[1]) / sliced::kTileFilters);
 }
 
@@ -87,8 +73,12 @@ void set_rows(const Problem& problem, sliced::Params* p) {
   const std::int64_t x_row = row_of(problem.x);
   const std::int64_t y_row = row_of(problem.y);
   const std::int64_t addend_row = row_of(addend);
-  p->rows = p->vectors && p->y_vectors && has_vectors(addend) && taps_of(problem) == 1 && x_row > 0 && y_row > 0 &&
-            addend_row > 0;
+  const auto in_vectors = [&](std::int64_t vector) {
+    return has_vectors(problem.x, vector) && has_vectors(problem.w, vector) && has_vectors(problem.y, vector) &&
+           has_vectors(addend, vector);
+  };
+  p->rows = in_vectors(kVector / 2) && taps_of(problem) == 1 && x_row > 0 && y_row > 0 && addend_row > 0;
+  p->row_halves = !in_vectors(kVector);
   for (int i = 0; i < problem.spatial; ++i)
     p->rows = p->rows && problem.pad[i] == 0 && problem.x.dims[2 + i] == problem.y.dims[2 + i] &&
               (problem.stride[i] == 1 || problem.x.dims[2 + i] == 1);
@@ -115,7 +105,7 @@ bool has_planes(const TensorGeometry& tensor, std::int64_t pixels) {
 // Whether the convolution is a product of a matrix of rows and one of planes. For the first config alone, whose warps
 // all share a tile.
 void set_planes(const Problem& problem, int slices, sliced::Params* p) {
-  const std::int64_t pixels = pixels_of(problem.y) / problem.y.dims[0];
+  const std::int64_t pixels = pixels_of(problem.y);
   p->planes = !p->rows && slices == sliced::kWarps && taps_of(problem) == 1 && has_vectors(problem.w) &&
               has_planes(problem.x, pixels) && has_planes(problem.y, pixels) &&
               (problem.has_z == 0 || has_planes(problem.z, pixels));
@@ -141,7 +131,7 @@ const char* sliced_k_unsupported_reason(const Problem& problem) {
   if (activation != Activation::identity && activation != Activation::relu) return "an activation but ReLU";
   for (const TensorGeometry* tensor :
        {&problem.x, &problem.w, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y})
-    if (span_of(*tensor) >= kMaxSpan) return "a tensor of 2^31 elements or more";
+    if (element_span(*tensor) >= kMaxSpan) return "a tensor of 2^31 elements or more";
   for (int i = 0; i < problem.spatial; ++i)
     if (problem.pad[i] + problem.w.dims[2 + i] * problem.dilation[i] + problem.y.dims[2 + i] * problem.stride[i] >=
         kMaxSpan / 2)
@@ -154,7 +144,7 @@ sliced::Params sliced_k_params(const Problem& problem, const Config& config) {
   const int spatial = problem.spatial;
   p.is_bf16 = problem.x.type == GPUDNN_DATA_BFLOAT16;
   p.slice_shift = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sliced::kSlices[config.tile])));
-  p.pixels = static_cast<std::uint32_t>(pixels_of(problem.y));
+  p.pixels = static_cast<std::uint32_t>(problem.y.dims[0] * pixels_of(problem.y));
   p.filters = static_cast<std::uint32_t>(problem.y.dims[1]);
   for (int axis = 0; axis < spatial; ++axis) {
     const int i = spatial - 1 - axis;
@@ -187,28 +177,29 @@ sliced::Params sliced_k_params(const Problem& problem, const Config& config) {
 // and then as long as its warps' chunks come from the L2; elements one by one wait for their addresses. Rows of one tap
 // have a fraction of the code before and after.
 void sliced_k_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
-  constexpr double kStart = 1.1e-6;
-  constexpr double kBlock = 2.2e-6;
-  constexpr double kBlockOfRows = 0.4e-6;
+  constexpr double kStart = 1.8e-6;
+  constexpr double kBlock = 1.6e-6;
+  constexpr double kBlockOfRows = 0.1e-6;
   constexpr double kLatency = 0.75e-6;
   constexpr double kElementsLatency = 2.8e-6;  // of x; of the filter as much again
   constexpr double kBytesOfChunk = (sliced::kTilePixels + sliced::kTileFilters) * sliced::kChunk * 2.0;
   for (int i = 0; i < sliced::kSliceCount; ++i) {
     const sliced::Params p = sliced_k_params(problem, {.tile = i});
     const double chunks = std::ceil(static_cast<double>(p.chunks) / sliced::kSlices[i]);
-    const double at_once = sliced::at_once(p.vectors);
+    const bool vectors = p.vectors || p.rows;
+    const double at_once = sliced::at_once(vectors);
     Footprint f;
     const int warps = p.rows ? static_cast<int>(sliced::warps_of_rows(p.slice_shift)) : sliced::kWarps;
     f.tiles = blocks_of(problem, warps, sliced::kSlices[i]);
     if (p.planes) f.tiles /= static_cast<double>(sliced::kPlanePixels) / sliced::kTilePixels;
     if (p.rows && warps < sliced::kWarps) f.resident = 3;
-    if (!p.vectors) f.resident = 2;
+    if (!vectors) f.resident = 2;
     f.k_tiles = std::ceil(chunks / at_once);
     f.flops = 2.0 * warps * sliced::kTilePixels * sliced::kTileFilters * sliced::kChunk * at_once;
     f.flops_rate = device.rates.mma_half_flops;
-    f.efficiency = p.vectors || p.planes ? 0.4 : 0.1;
+    f.efficiency = vectors || p.planes ? 0.4 : 0.1;
     f.l2_bytes = warps * std::fmin(chunks, at_once) * kBytesOfChunk;
-    f.k_tile_latency = p.vectors || p.planes ? kLatency : p.w_vectors ? kElementsLatency : 2 * kElementsLatency;
+    f.k_tile_latency = vectors || p.planes ? kLatency : p.w_vectors ? kElementsLatency : 2 * kElementsLatency;
     f.tile_seconds = p.rows || p.planes ? kBlockOfRows : kBlock;
     f.start_seconds = kStart;
     f.dram_bytes = bytes_of_tensors(problem);

@@ -98,10 +98,10 @@ bool is_possible(const View& v, const data::Shape& shape, int64_t warpgroups, co
 // Fitted to an H200, see "small_c_dgrad_sm90" in docs/perf-notes.md. A row of dy costs a warpgroup its products,
 // what it does between them, and a part of what the other warpgroups of the block do: they share the matrix units,
 // shared memory and issue slots.
-constexpr double kStart = 2.0e-6;         // beyond a launch: the first rows of dy
-constexpr double kTapSeconds = 50e-9;     // of a filter on its way to its place, 64 filters at most at a time
-constexpr double kProductShare = 0.9;     // of the products' time, of a warpgroup's own
-constexpr double kRowCycles = 350;        // for each block of rows of the product
+constexpr double kStart = 5.6e-6;         // beyond a launch: the first rows of dy
+constexpr double kTapSeconds = 20e-9;     // of a filter on its way to its place, 64 filters at most at a time
+constexpr double kProductShare = 1.2;     // of the products' time, of a warpgroup's own
+constexpr double kRowCycles = 570;        // for each block of rows of the product
 constexpr double kElementCycles = 100;    // for each element of dx that a thread stores
 constexpr double kCutCycles = 1250;       // of vectors that are cut by a tile's end
 constexpr double kNeighbourShare = 0.33;  // of the products' time, for each warpgroup
@@ -136,7 +136,8 @@ Footprint footprint_of(const View& v, const data::Shape& shape, const Layout& l,
   const double parts = 1 + (share - 1) / static_cast<double>(v.rows);
   const double rounds = static_cast<double>(ceil_div(p.filters, std::min<int64_t>(l.raw_filters, 64)));
   // Windows that do not overlap have one row of dy for each of dx: measured over layers of published networks.
-  const double slowdown = v.taps_u == 1 && v.taps_v == 1 ? 1.3 : 1;
+  const bool apart = v.taps_u == 1 && v.taps_v == 1;
+  const double slowdown = !apart ? 1 : shape.positions > 64 && v.bytes == 4 ? 1.8 : 1.3;
   Footprint f;
   f.k_tiles = share + parts * static_cast<double>(v.taps_u - 1);  // rows of dy
   f.cycles = slowdown * cycles_of_row(v, shape, l, warpgroups);

@@ -126,7 +126,7 @@ struct TileChoice {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-constexpr double kStart = 2.0e-6;  // beyond a launch
+constexpr double kStart = 3.4e-6;  // beyond a launch
 
 int64_t filter_bytes(const View& v, int columns) { return v.versions * v.quads * columns * few::kQuadBytes; }
 
@@ -145,7 +145,7 @@ double cycles_of_unit(const View& v, const few::Shape& shape, int conflicts) {
   const double stores = static_cast<double>(columns * v.bytes) / 2;
   const double shared = steps * (16.0 * conflicts + columns / 4.0) + stores;
   const double issue = 150 + steps * (v.taps == Taps::any ? 45 : 14) + 1.5 * columns;
-  return 1.15 * std::max({products, shared, issue});
+  return 1.3 * std::max({products, shared, issue});
 }
 
 Footprint footprint_of(const View& v, const few::Shape& shape, int conflicts, const TileChoice& tile,

@@ -237,14 +237,12 @@ double data_group_cycles(int columns) {
 }
 
 double forward_cycles(const Params& p, const TileRow& tile) {
-  // Planes of channels come slowest: elements by which neighbours in memory are apart in shared memory.
-  const double element = p.patch.planar ? 1.0 : 0.25;
   const double staging =
-      p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) * element;
+      p.patch.vectors ? p.patch.bytes / 45.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) * 0.45;
   // Filters that lie apart, and rows of y that end inside a vector, are stored one by one.
   const int vector = tile.type == ElementType::f32 ? 4 : 8;
-  const double stores = p.ys.c == 1 && p.filters % vector == 0 ? 3.0 : kForwardPixels * 0.5;
-  const double slowdown = tile.columns == 64 ? 1.9 : 1;  // measured over layers of published networks
+  const double stores = p.ys.c == 1 && p.filters % vector == 0 ? 9.0 : kForwardPixels * 0.4;
+  const double slowdown = tile.columns == 64 ? 1.65 : 1;  // measured over layers of published networks
   return slowdown * (forward_products(p.k_steps, tile.columns) + staging + stores * tile.columns + 150);
 }
 
@@ -252,15 +250,15 @@ double filter_cycles(const Params& p, const TileRow& tile) {
   const double steps = static_cast<double>(filter_pixels(tile.type)) / pixels_of_step(tile.type);
   const double staging =
       p.patch.vectors ? p.patch.bytes / 32.0 : p.patch.rows * static_cast<int>(p.patch.items.divisor) / 4.0;
-  return steps * filter_step_cycles(tile.columns) + staging + (p.dy_vectors ? 300 : 2000) + 150;
+  return steps * filter_step_cycles(tile.columns) + 2.3 * staging + (p.dy_vectors ? 0 : 2000) + 150;
 }
 
 double data_cycles(const Params& p, const TileRow& tile) {
   const double groups = static_cast<double>(p.taps_v) * p.taps_u / kDataTapGroup;
   const double staging = p.dy_rows * p.dy_columns * (p.dy_vectors ? 0.25 : 2.0);
-  const double slowdown = tile.columns == 8 ? 1.3 : 1.6;  // measured over layers of published networks
-  return slowdown *
-         (1.5 * p.k_steps * (groups * 1.15 * data_group_cycles(tile.columns) + staging + 150) + 187.5 * tile.columns);
+  constexpr double kSlowdown = 1.3;  // measured over layers of published networks
+  return kSlowdown *
+         (1.5 * p.k_steps * (groups * 1.15 * data_group_cycles(tile.columns) + staging + 150) + 260.0 * tile.columns);
 }
 
 double tile_cycles(const Params& p, const TileRow& tile) {
@@ -280,7 +278,8 @@ std::uint32_t blocks_at_once(const Params& p, const TileRow& tile, const Device&
 
 // Few warps leave gaps where they wait.
 double slowdown(double blocks_here, const TileRow& tile) {
-  return 1 + 0.6 * (1 - std::min(1.0, blocks_here / tile.min_blocks));
+  const double alone = tile.kernel == Kernel::wgrad ? 1.2 : 0.3;
+  return 1 + alone * (1 - std::min(1.0, blocks_here / tile.min_blocks));
 }
 
 // Sets the tile that takes the fewest cycles over all of those that `set` can make of the shapes first, second ...
@@ -419,7 +418,7 @@ namespace {
 
 // Forward: the block's filters are packed into shared memory word by word.
 double packing_seconds(const Params& p, const TileRow& tile) {
-  constexpr double kWordSeconds = 0.15e-6;
+  constexpr double kWordSeconds = 0.22e-6;
   const double words = tile.kernel == Kernel::forward ? 8.0 * p.k_steps * tile.columns : 0;
   return words / kForwardThreads * kWordSeconds;
 }
@@ -433,8 +432,8 @@ Footprint footprint_of(int row, const Params& p, double bytes, int multiprocesso
   f.k_tiles = std::ceil(p.tiles / streams) * blocks_here;  // tiles of positions of a multiprocessor
   f.cycles = tile_cycles(p, tile) * slowdown(blocks_here, tile);
   f.dram_bytes = bytes;
-  f.shown = 0.2;
-  f.start_seconds = 5e-6 + packing_seconds(p, tile);  // the first tile's wait, cold code
+  f.shown = 0.3;
+  f.start_seconds = 3.5e-6 + packing_seconds(p, tile);  // the first tile's wait, cold code
   if (tile.kernel == Kernel::wgrad && p.splits > 1) {
     f.partial_bytes = 2.0 * static_cast<double>(small_c_workspace_bytes(row, p, static_cast<int>(p.splits)));
     f.reduce_seconds = 3e-6;
@@ -444,9 +443,9 @@ Footprint footprint_of(int row, const Params& p, double bytes, int multiprocesso
 
 // Measured over modelled time, medians of two lists of drawn problems (docs/perf-notes/convolution.md).
 double measured_share(const TileRow& row) {
-  if (row.kernel == Kernel::forward) return row.columns == 32 ? 1.3 : 1.0;
+  if (row.kernel == Kernel::forward) return row.columns == 32 ? 1.25 : 1.0;
   if (row.kernel == Kernel::dgrad) return 1;
-  return row.columns == 32 ? 1.6 : row.columns == 160 ? 1.4 : row.columns == 96 ? 1.15 : 1.0;
+  return row.columns == 32 ? 1.3 : row.columns == 160 ? 1.1 : 1.0;
 }
 
 constexpr auto kNames = tile_names(kTiles, [](const TileRow& row) { return TileName().add("n", row.columns); });

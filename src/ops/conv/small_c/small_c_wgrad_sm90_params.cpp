@@ -119,7 +119,7 @@ Footprint footprint_of(const View& view, const Parts& parts, const few::Shape& s
   f.dram_bytes =
       2.0 * static_cast<double>(view.images) *
       static_cast<double>(view.image_h * view.image_w * view.channels + view.out_h * view.out_w * view.filters);
-  f.start_seconds = 2.5e-6;
+  f.start_seconds = 6e-6;
   if (splits > 1) {
     f.partial_bytes = 32.0 * few::quads_of(shape) * static_cast<double>(parts.all()) * splits;
     f.reduce_seconds = 3.5e-6;

@@ -20,8 +20,8 @@ namespace layout = kernels::channels_last;
 
 Status launch(const LaunchSite& site, const void* prepared, const Args& args);
 
-constexpr double kCopyShare = 0.86;  // of a copy's rate, that transpositions reach
-constexpr double kCopyLaunch = 4.6e-6;
+constexpr double kCopyShare = 0.75;  // of a copy's rate, that transpositions reach
+constexpr double kCopyLaunch = 4.0e-6;
 
 bool may_be_inner(const ConvEngine& engine) {
   const bool has_tensor_cores = engine.math == GPUDNN_TENSOR_OP_MATH || engine.launch == kFp32SplitSm90.launch;

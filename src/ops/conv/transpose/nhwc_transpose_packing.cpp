@@ -7,6 +7,7 @@
 
 #include "core/data_type.hpp"
 #include "core/integer.hpp"
+#include "ops/conv/extents.hpp"
 #include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::kernels::channels_last {
@@ -142,10 +143,8 @@ layout::Shape shape_of(const TensorGeometry& t, const TensorGeometry& packed, in
   s.outer_step = t.strides[0];
   s.channel_step = t.strides[1];
   s.group_step = filter ? s.outer_kept * t.strides[0] : s.channels * t.strides[1];
-  int64_t pixels = 1;
-  for (int i = 2; i < t.rank; ++i) pixels *= t.dims[i];
   s.packed_pixel_step = packed.dims[1];
-  s.packed_outer_step = pixels * packed.dims[1];
+  s.packed_outer_step = pixels_of(t) * packed.dims[1];
   s.packed_group_step = filter ? s.outer * s.packed_outer_step : s.channels_padded;
   return s;
 }
@@ -157,18 +156,18 @@ void add_operand(const TensorGeometry& t, const TensorGeometry& inner, bool mirr
   if (!operand->packed) return;
   operand->offset = form->bytes;
   form->bytes += static_cast<std::size_t>(round_up(static_cast<int64_t>(size_in_bytes(inner)), kPackingAlignment));
-  form->dram_bytes += static_cast<double>(element_count(t)) * (data_type_bits(t.type) / 8.0) +
-                      static_cast<double>(size_in_bytes(inner));
 }
 
-bool has_taps(const Problem& problem) {
-  for (int i = 0; i < problem.spatial; ++i) {
-    if (problem.w.dims[2 + i] > 1) return true;
-  }
-  return false;
+// Stores of single elements of 16 bits take four times as long as their bytes.
+double bytes_copied(const TensorGeometry& t, const TensorGeometry& packed, bool is_output,
+                    const PackedOperand& operand) {
+  const double element = data_type_bits(t.type) / 8.0;
+  const bool stores_elements = is_output && operand.task.mode == layout::Mode::elements && element < 4;
+  return (stores_elements ? 4 : 1) *
+         (element * static_cast<double>(element_count(t)) + static_cast<double>(size_in_bytes(packed)));
 }
 
-bool is_mirrored(const Problem& problem) { return problem.mode == GPUDNN_CONVOLUTION && has_taps(problem); }
+bool is_mirrored(const Problem& problem) { return problem.mode == GPUDNN_CONVOLUTION && taps_of(problem) > 1; }
 
 // The bias as an image of one pixel.
 TensorGeometry bias_tensor(DataType type, int64_t channels, int64_t stride) {
@@ -265,10 +264,14 @@ const char* make_nhwc_form(const Problem& problem, bool padded, NhwcForm* form) 
     if (!operand->packed) return;
     const bool mirrored = filter && mirrors;
     operand->task = layout::make_task(shape_of(t, packed, problem.groups, filter, mirrored));
+    form->dram_bytes += bytes_copied(t, packed, operand == &out, *operand);
   };
   set_task(problem.x, inner.x, false, &form->x);
   if (by_output) {
-    if (form->w.packed) form->w.task = layout::make_task(shape_by_output(problem.w, inner.w.dims[0]));
+    if (form->w.packed) {
+      form->w.task = layout::make_task(shape_by_output(problem.w, inner.w.dims[0]));
+      form->dram_bytes += bytes_copied(problem.w, inner.w, false, form->w);
+    }
   } else {
     set_task(problem.w, inner.w, true, &form->w);
   }

@@ -15,7 +15,7 @@ namespace winograd = kernels::winograd;
 constexpr const char* kTileName = "f2x3_bk64_bt32";
 constexpr double kStep = 4;  // channels of a k tile
 constexpr double kPoints = 16;
-constexpr double kEfficiency = 0.6;      // share of the multiply-add rate
+constexpr double kEfficiency = 0.3;      // share of the multiply-add rate
 constexpr double kStepLatency = 0.7e-6;  // of a k tile, alone on its multiprocessor
 
 struct Prepared {
@@ -48,7 +48,7 @@ void candidates(const Problem& problem, const Device& device, std::vector<Candid
   f.warps = 8;
   f.k_tile_latency = kStepLatency;
   f.wave_seconds = 3e-6;
-  f.start_seconds = 3e-6;
+  f.start_seconds = 5e-6;
   f.dram_bytes = bytes_of_tensors(problem);
   Config config;
   config.tile_name = kTileName;

@@ -34,7 +34,7 @@ double seconds_of(const Problem& p, const WinogradLaunch& l, const DeviceRates& 
                                 4.0 * static_cast<double>(l.workspace_floats - l.product_at)};
   const auto chunks = static_cast<double>(ceil_div(l.tiles, l.chunk_tiles));
   return transform_seconds(p, batched_product_seconds(l.product, l.product_row, bytes, rates), chunks, bytes,
-                           kTransformRate, rates);
+                           {kTransformRate, kTransformRate}, rates);
 }
 
 // Chunks of the images that are offered: all at once, and what fits in 256 MB, 64 MB and the L2.
