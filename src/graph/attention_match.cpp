@@ -8,24 +8,20 @@
 
 #include "core/float8.hpp"
 #include "graph/attention_scores.hpp"
+#include "graph/match.hpp"
 
 namespace gpudnn::graph {
 namespace {
 
-bool no_match(std::string* why, std::string reason) {
-  *why = std::move(reason);
-  return false;
-}
-
 bool take_tensor(const Graph& graph, int place, attention::Tensor* out, std::string* why) {
   if (place < 0) return true;
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
+  const Tensor& t = tensor_at(graph, place);
   if (t.is_virtual || t.by_value || t.vector_count != 1 || t.reordering != 0)
     return no_match(why, "tensor " + std::to_string(t.uid) +
                              " must lie in memory, without vectors and reordering, to be a tensor of attention");
   out->geometry = t.geometry;
   if (const int offsets = graph.find(t.ragged); offsets >= 0)
-    out->offset_bits = graph.tensors[static_cast<std::size_t>(offsets)].geometry.type == GPUDNN_DATA_INT64 ? 64 : 32;
+    out->offset_bits = tensor_at(graph, offsets).geometry.type == GPUDNN_DATA_INT64 ? 64 : 32;
   return true;
 }
 
@@ -40,7 +36,7 @@ bool finish(const Graph& graph, AttentionMatch* m, std::string* why) {
                      take_tensor(graph, at.dq, &p.dq, why) && take_tensor(graph, at.dk, &p.dk, why) &&
                      take_tensor(graph, at.dv, &p.dv, why);
   if (!taken) return false;
-  const auto geometry = [&](int place) { return graph.tensors[static_cast<std::size_t>(place)].geometry; };
+  const auto geometry = [&](int place) { return tensor_at(graph, place).geometry; };
   if (at.page_table_k >= 0) p.page_table_k = geometry(at.page_table_k);
   if (at.page_table_v >= 0) p.page_table_v = geometry(at.page_table_v);
   if (at.block_mask >= 0) p.block_mask = geometry(at.block_mask);
@@ -59,10 +55,7 @@ bool finish(const Graph& graph, AttentionMatch* m, std::string* why) {
   constexpr std::int64_t kWidest = std::int64_t{1} << 40;
   if (p.has_right != 0) p.right = !m->right.empty() ? kWidest : m->right_strict ? -1 : 0;
   if (p.has_left != 0) p.left = !m->left.empty() ? kWidest : m->left_inclusive ? 1 : 0;
-  if (attention::validate(p) == GPUDNN_STATUS_SUCCESS) return true;
-  *why = last_error_text();
-  clear_last_error();
-  return false;
+  return passed(attention::validate(p), why);
 }
 
 bool match_operation(const Graph& graph, const Node& node, AttentionMatch* m, std::string* why) {
@@ -77,8 +70,7 @@ bool match_operation(const Graph& graph, const Node& node, AttentionMatch* m, st
   m->problem.has_length_q = at.length_q >= 0 ? 1 : 0;
   m->problem.has_length_kv = at.length_kv >= 0 ? 1 : 0;
   if (const int scale = node.at(Port::scale); scale >= 0) {
-    if (!graph.tensors[static_cast<std::size_t>(scale)].by_value)
-      return no_match(why, "the attention scale must be passed by value");
+    if (!tensor_at(graph, scale).by_value) return no_match(why, "the attention scale must be passed by value");
     m->scales = {scale};
   }
   return finish(graph, m, why);

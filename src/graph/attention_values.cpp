@@ -7,23 +7,15 @@
 
 #include "graph/attention_match.hpp"
 #include "graph/interpret/element.hpp"
+#include "graph/match.hpp"
 
 namespace gpudnn::graph {
-namespace {
-
-bool no_match(std::string* why, std::string reason) {
-  *why = std::move(reason);
-  return false;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool bind_values(const Graph& graph, const AttentionMatch& match, void* const* data, attention::Problem* problem,
                  std::string* why) {
-  const auto uid = [&](int place) { return std::to_string(graph.tensors[static_cast<std::size_t>(place)].uid); };
-  const auto number = [&](int place) {
-    return loader_of(graph.tensors[static_cast<std::size_t>(place)].geometry.type)(data[place], 0);
-  };
+  const auto uid = [&](int place) { return std::to_string(tensor_at(graph, place).uid); };
+  const auto number = [&](int place) { return loader_of(tensor_at(graph, place).geometry.type)(data[place], 0); };
   const auto present = [&](const std::vector<int>& places) {
     return std::all_of(places.begin(), places.end(), [&](int place) { return data[place] != nullptr; });
   };

@@ -594,6 +594,10 @@ std::span<const Attribute> attributes_of(int kind) noexcept {
 
 int place_of(int kind, AttributeName name) noexcept {
   const std::span<const Attribute> rows = attributes_of(kind);
+  // Most kinds' names are numbers in a row.
+  const std::int64_t near = rows.empty() ? -1 : std::int64_t{name} - rows.front().name;
+  if (near >= 0 && near < std::ssize(rows) && rows[static_cast<std::size_t>(near)].name == name)
+    return static_cast<int>(near);
   const auto row = std::ranges::lower_bound(rows, name, {}, &Attribute::name);
   return row == rows.end() || row->name != name ? -1 : static_cast<int>(row - rows.begin());
 }

@@ -15,7 +15,7 @@ std::int64_t Elements::count() const noexcept {
   return static_cast<std::int64_t>(words.size()) / (type == GPUDNN_TYPE_FRACTION ? 2 : 1);
 }
 
-Bag::Bag(int of) : kind(of), values_(attributes_of(of).size()) {}
+Bag::Bag(int of) : kind(of), values_(attributes_of(of).size(), &memory_) {}
 
 Elements Bag::at(int place) const noexcept {
   const Value& value = values_[static_cast<std::size_t>(place)];
@@ -53,9 +53,9 @@ BagRef Bag::child(AttributeName name) const noexcept {
 }
 
 template <class T>
-void Bag::replace(int place, AttributeType type, std::span<const T> elements, std::vector<T> Bag::*store) {
+void Bag::replace(int place, AttributeType type, std::span<const T> elements, std::pmr::vector<T> Bag::*store) {
   Value& value = values_[static_cast<std::size_t>(place)];
-  std::vector<T>& all = this->*store;
+  std::pmr::vector<T>& all = this->*store;
   constexpr std::size_t kMore = 128 / sizeof(T);  // the words of a tensor come to as many, and those of a small pack
   if (all.size() + elements.size() > all.capacity()) all.reserve(all.size() + elements.size() + kMore);
   if (value.set) erase(&value);  // after what can fail: the old elements stay if there is no memory for the new ones

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,14 +76,17 @@ struct Bag {
   void put_text(AttributeName name, std::string_view text);
 
  private:
-  // All elements of one sort lie one after the other: a bag is a handful of allocations, whatever it holds.
-  std::vector<Value> values_;  // in the order of attributes_of(kind)
-  std::vector<std::int64_t> words_;
-  std::vector<BagRef> bags_;
-  std::vector<char> text_;
+  // All elements of one sort lie one after the other, and those of most descriptors in the bag itself: a graph has
+  // dozens of bags, and their allocations would cost as much as all else that a plan is made of.
+  alignas(std::max_align_t) std::byte room_[480];
+  std::pmr::monotonic_buffer_resource memory_{room_, sizeof room_};
+  std::pmr::vector<Value> values_;  // in the order of attributes_of(kind)
+  std::pmr::vector<std::int64_t> words_{&memory_};
+  std::pmr::vector<BagRef> bags_{&memory_};
+  std::pmr::vector<char> text_{&memory_};
 
   template <class T>
-  void replace(int place, AttributeType type, std::span<const T> elements, std::vector<T> Bag::*store);
+  void replace(int place, AttributeType type, std::span<const T> elements, std::pmr::vector<T> Bag::*store);
   void erase(Value* value);
 };
 

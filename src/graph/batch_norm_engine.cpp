@@ -8,6 +8,7 @@
 #include "core/validation.hpp"
 #include "graph/engines.hpp"
 #include "graph/interpret/element.hpp"
+#include "graph/match.hpp"
 #include "ops/norm/problem.hpp"
 
 namespace gpudnn::graph {
@@ -22,17 +23,6 @@ struct Match {
   int z = -1, out = -1;
   std::vector<int> peers;
 };
-
-bool no_match(std::string* why, const char* reason) {
-  *why = reason;
-  return false;
-}
-
-const Tensor& tensor_at(const Graph& graph, int place) { return graph.tensors[static_cast<std::size_t>(place)]; }
-
-bool is_plain(const Tensor& t) {
-  return !t.by_value && t.ragged == Tensor::kNone && t.vector_count == 1 && t.reordering == 0;
-}
 
 // A number for each channel, each with the same stride.
 bool take_vectors(const Graph& graph, const Node& node, std::initializer_list<Port> ports, const TensorGeometry& x,
@@ -180,10 +170,7 @@ bool match_graph(const Graph& graph, Match* m, std::string* why) {
     if (!is_plain(t) || t.is_virtual) return no_match(why, "an image is virtual, ragged, a vector or reordered");
     if (t.alignment < m->problem.alignment) m->problem.alignment = static_cast<int>(t.alignment);
   }
-  if (norm::validate(m->problem) == GPUDNN_STATUS_SUCCESS) return true;
-  *why = last_error_text();
-  clear_last_error();
-  return false;
+  return passed(norm::validate(m->problem), why);
 }
 
 class BatchNormWork final : public Work {

@@ -15,6 +15,7 @@
 #include "core/validation.hpp"
 #include "graph/engines.hpp"
 #include "graph/epilogue_activation.hpp"
+#include "graph/match.hpp"
 #include "ops/conv/engine.hpp"
 #include "ops/conv/plan.hpp"
 #include "ops/conv/select/heuristics.hpp"
@@ -30,11 +31,6 @@ struct Match {
   int sum = -1, squares = -1;
   std::int64_t alignment = 16;
 };
-
-bool refuse_match(std::string* why, const char* reason) {
-  *why = reason;
-  return false;
-}
 
 bool match_convolution(const Graph& graph, const Node& node, Match* m, std::string* why) {
   conv::Problem& p = m->problem;
@@ -55,20 +51,20 @@ bool match_convolution(const Graph& graph, const Node& node, Match* m, std::stri
       m->x = node.at(Port::x), m->out = m->w = node.at(Port::dw), m->y = node.at(Port::dy);
   }
   for (const int place : {m->x, m->w, m->y}) {
-    const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
-    if (t.vector_count != 1 || t.reordering != 0) return refuse_match(why, "convolution of vectors is not built");
-    if (t.by_value || t.ragged != Tensor::kNone) return refuse_match(why, "its tensors must be plain ones");
+    const Tensor& t = tensor_at(graph, place);
+    if (t.vector_count != 1 || t.reordering != 0) return no_match(why, "convolution of vectors is not built");
+    if (t.by_value || t.ragged != Tensor::kNone) return no_match(why, "its tensors must be plain ones");
   }
-  p.x = graph.tensors[static_cast<std::size_t>(m->x)].geometry;
-  p.w = graph.tensors[static_cast<std::size_t>(m->w)].geometry;
-  p.y = graph.tensors[static_cast<std::size_t>(m->y)].geometry;
+  p.x = tensor_at(graph, m->x).geometry;
+  p.w = tensor_at(graph, m->w).geometry;
+  p.y = tensor_at(graph, m->y).geometry;
   p.groups = static_cast<std::int32_t>(p.x.dims[1] / p.w.dims[1]);
   for (int i = 0; i < p.spatial && i < conv::kMaxSpatial; ++i) {
     const auto k = static_cast<std::size_t>(i);
     p.pad[i] = node.pre.value[k];
     p.stride[i] = node.stride.value[k];
     p.dilation[i] = node.dilation.value[k];
-    if (p.pad[i] < 0) return refuse_match(why, "its padding before the image is negative");
+    if (p.pad[i] < 0) return no_match(why, "its padding before the image is negative");
   }
   m->scalars.alpha = node.alpha;
   m->scalars.beta = node.beta;
@@ -88,16 +84,16 @@ bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why)
   const int other = node.at(first ? Port::b : Port::x);
   const double scale = first ? node.alpha : node.alpha2;
   const double other_scale = first ? node.alpha2 : node.alpha;
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(other)];
-  if (t.is_virtual || t.by_value) return refuse_match(why, "it adds images and biases of the program alone");
-  if (scale != 1 && (m->bias >= 0 || m->z >= 0)) return refuse_match(why, "a sum is scaled");
+  const Tensor& t = tensor_at(graph, other);
+  if (t.is_virtual || t.by_value) return no_match(why, "it adds images and biases of the program alone");
+  if (scale != 1 && (m->bias >= 0 || m->z >= 0)) return no_match(why, "a sum is scaled");
   m->scalars.alpha *= scale;
   if (m->bias < 0 && other_scale == 1 && is_bias(t.geometry, m->problem.y)) {
     m->bias = other;
     return true;
   }
   if (m->z >= 0 || !same_dims(t.geometry, m->problem.y))
-    return refuse_match(why, "it adds one image and one bias at the most");
+    return no_match(why, "it adds one image and one bias at the most");
   m->z = other;
   m->scalars.alpha2 = other_scale;
   return true;
@@ -107,10 +103,10 @@ bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why)
 bool match_scale(const Graph& graph, const Node& node, Match* m, std::string* why) {
   const bool first = node.at(Port::x) == m->out;
   const int other = node.at(first ? Port::b : Port::x);
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(other)];
+  const Tensor& t = tensor_at(graph, other);
   if (t.is_virtual || t.by_value || !is_bias(t.geometry, m->problem.y))
-    return refuse_match(why, "it multiplies by a vector of channels alone");
-  if (m->scale >= 0 || m->bias >= 0 || m->z >= 0) return refuse_match(why, "a sum is scaled");
+    return no_match(why, "it multiplies by a vector of channels alone");
+  if (m->scale >= 0 || m->bias >= 0 || m->z >= 0) return no_match(why, "a sum is scaled");
   m->scalars.alpha *= node.alpha * node.alpha2;
   m->scale = other;
   return true;
@@ -129,61 +125,60 @@ bool match_vectors(const Graph& graph, Match* m, std::string* why) {
   p.has_scale = m->scale >= 0 ? 1 : 0;
   for (const int place : {m->bias, m->scale}) {
     if (place < 0) continue;
-    const TensorGeometry& vector = graph.tensors[static_cast<std::size_t>(place)].geometry;
+    const TensorGeometry& vector = tensor_at(graph, place).geometry;
     (place == m->bias ? p.bias_stride : p.scale_stride) = vector.strides[1];
     if (vector.type == p.y.type && is_floating(p.y.type)) continue;
     if (vector.type != GPUDNN_DATA_FLOAT || (data_type_bits(p.y.type) != 16 && is_floating(p.y.type)))
-      return refuse_match(why, "bias and scale are of the output's type, or floats beside 16 bits and integers");
+      return no_match(why, "bias and scale are of the output's type, or floats beside 16 bits and integers");
     p.float_vectors = 1;
   }
   const auto is_float = [&graph](int place) {
-    return place < 0 || graph.tensors[static_cast<std::size_t>(place)].geometry.type == GPUDNN_DATA_FLOAT;
+    return place < 0 || tensor_at(graph, place).geometry.type == GPUDNN_DATA_FLOAT;
   };
   if (p.float_vectors != 0 && !(is_float(m->bias) && is_float(m->scale)))
-    return refuse_match(why, "bias and scale are of different types");
+    return no_match(why, "bias and scale are of different types");
   return true;
 }
 
 // A float for each channel, one after the other. Absent ones fit.
 bool is_sum(const Graph& graph, int place, const TensorGeometry& y) {
   if (place < 0) return true;
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
+  const Tensor& t = tensor_at(graph, place);
   return !t.is_virtual && !t.by_value && t.vector_count == 1 && t.geometry.type == GPUDNN_DATA_FLOAT &&
          is_bias(t.geometry, y) && t.geometry.strides[1] == 1;
 }
 
 bool match_sums(const Graph& graph, const Node& node, Match* m, std::string* why) {
-  if (node.op != Op::gen_stats || node.at(Port::x) != m->out)
-    return refuse_match(why, "the graph has further operations");
+  if (node.op != Op::gen_stats || node.at(Port::x) != m->out) return no_match(why, "the graph has further operations");
   m->sum = node.at(Port::sum);
   m->squares = node.at(Port::sqsum);
   const bool fits = is_sum(graph, m->sum, m->problem.y) && is_sum(graph, m->squares, m->problem.y);
-  return fits || refuse_match(why, "sums by channel are floats, one after the other");
+  return fits || no_match(why, "sums by channel are floats, one after the other");
 }
 
 bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
   std::size_t taken = 1;
-  while (graph.tensors[static_cast<std::size_t>(m->out)].is_virtual) {
+  while (tensor_at(graph, m->out).is_virtual) {
     const Node* next = only_reader(graph, m->out);
     if (next == nullptr || next->op != Op::pointwise)
-      return refuse_match(why, "what follows is no chain of pointwise operations");
-    if (m->problem.activation >= 0) return refuse_match(why, "operations follow the activation");
+      return no_match(why, "what follows is no chain of pointwise operations");
+    if (m->problem.activation >= 0) return no_match(why, "operations follow the activation");
     const bool fits = next->mode == GPUDNN_POINTWISE_ADD   ? match_add(graph, *next, m, why)
                       : next->mode == GPUDNN_POINTWISE_MUL ? match_scale(graph, *next, m, why)
                                                            : match_activation(*next, m, why);
     if (!fits) return false;
     m->out = next->at(Port::y);
-    if (!same_dims(graph.tensors[static_cast<std::size_t>(m->out)].geometry, m->problem.y))
-      return refuse_match(why, "the output has other dimensions than the convolution");
+    if (!same_dims(tensor_at(graph, m->out).geometry, m->problem.y))
+      return no_match(why, "the output has other dimensions than the convolution");
     ++taken;
   }
-  if (taken + 1 < graph.nodes.size()) return refuse_match(why, "the graph has further operations");
+  if (taken + 1 < graph.nodes.size()) return no_match(why, "the graph has further operations");
   if (taken < graph.nodes.size() && !match_sums(graph, graph.nodes.back(), m, why)) return false;
-  m->problem.y = graph.tensors[static_cast<std::size_t>(m->out)].geometry;
+  m->problem.y = tensor_at(graph, m->out).geometry;
   if (taken > 1 && m->problem.activation < 0) m->problem.activation = GPUDNN_ACTIVATION_IDENTITY;
   if (m->z >= 0 && m->scalars.alpha2 != 0) {
     m->problem.has_z = 1;
-    m->problem.z = graph.tensors[static_cast<std::size_t>(m->z)].geometry;
+    m->problem.z = tensor_at(graph, m->z).geometry;
   } else {
     m->z = -1;
   }
@@ -191,26 +186,22 @@ bool match_epilogue(const Graph& graph, Match* m, std::string* why) {
 }
 
 bool match_graph(const Graph& graph, Match* m, std::string* why) {
-  if (graph.nodes.empty()) return refuse_match(why, "the graph has no operation");
+  if (graph.nodes.empty()) return no_match(why, "the graph has no operation");
   const Node& node = graph.nodes.front();
   if (node.op != Op::conv_fwd && node.op != Op::conv_dgrad && node.op != Op::conv_wgrad)
-    return refuse_match(why, "the first operation is no convolution");
+    return no_match(why, "the first operation is no convolution");
   if (!match_convolution(graph, node, m, why)) return false;
   if (node.op == Op::conv_fwd) {
     if (node.beta != 0 && graph.nodes.size() > 1)
-      return refuse_match(why, "the convolution adds to its output, and is read on");
+      return no_match(why, "the convolution adds to its output, and is read on");
     if (!match_epilogue(graph, m, why)) return false;
-  } else if (graph.nodes.size() > 1 || graph.tensors[static_cast<std::size_t>(m->out)].is_virtual) {
-    return refuse_match(why, "a gradient of a convolution stands alone");
+  } else if (graph.nodes.size() > 1 || tensor_at(graph, m->out).is_virtual) {
+    return no_match(why, "a gradient of a convolution stands alone");
   }
-  if (conv::validate(m->problem, conv::PaddingBehind::any) != GPUDNN_STATUS_SUCCESS) {
-    *why = last_error_text();
-    clear_last_error();
-    return false;
-  }
+  if (!passed(conv::validate(m->problem, conv::PaddingBehind::any), why)) return false;
   for (const int place :
        {m->x, m->w, m->y == m->out || m->problem.direction != conv::Direction::forward ? m->y : -1, m->z, m->out})
-    if (place >= 0) m->alignment = std::min(m->alignment, graph.tensors[static_cast<std::size_t>(place)].alignment);
+    if (place >= 0) m->alignment = std::min(m->alignment, tensor_at(graph, place).alignment);
   return true;
 }
 

@@ -315,10 +315,7 @@ BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef&
   return bag;
 }
 
-BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef& engine) {
-  const auto bag = std::make_shared<Bag>(kEngineConfig);
-  bag->finalized = true;
-  bag->made = bound;
+void fill_config(const std::shared_ptr<const BoundConfig>& bound, const BagRef& engine, Bag* bag) {
   bag->put_bag(GPUDNN_ATTR_ENGINECFG_ENGINE, engine);
   std::vector<BagRef> choices;
   choices.reserve(bound->config.knobs.size());
@@ -334,6 +331,13 @@ BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef&
   bag->put_integers(GPUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE,
                     {static_cast<std::int64_t>(told_workspace(bound->config.workspace))});
   bag->put_integers(GPUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED, {0});
+  bag->made = bound;
+  bag->finalized = true;
+}
+
+BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef& engine) {
+  const auto bag = std::make_shared<Bag>(kEngineConfig);
+  fill_config(bound, engine, bag.get());
   return bag;
 }
 

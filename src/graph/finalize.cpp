@@ -300,8 +300,7 @@ Status finalize_config(Bag* bag) {
   auto bound = std::make_shared<BoundConfig>();
   bound->engine = engine;
   bound->config = *found;
-  Bag answer = *config_bag(bound, engine_of);
-  *bag = std::move(answer);  // moved, not copied: a copy that fails would leave half of it
+  fill_config(bound, engine_of, bag);
   return GPUDNN_STATUS_SUCCESS;
 }
 

@@ -11,6 +11,7 @@
 #include "core/float8.hpp"
 #include "graph/engines.hpp"
 #include "graph/epilogue_activation.hpp"
+#include "graph/match.hpp"
 #include "ops/conv/float8/float8_sm90.hpp"
 
 namespace gpudnn::graph {
@@ -26,13 +27,6 @@ struct Match {
   std::vector<int> factors, c_factors;
   std::int64_t alignment = 16;
 };
-
-bool no_match(std::string* why, const char* reason) {
-  *why = reason;
-  return false;
-}
-
-const Tensor& tensor_at(const Graph& graph, int place) { return graph.tensors[static_cast<std::size_t>(place)]; }
 
 bool is_number(const Tensor& t) {
   return !t.is_virtual && t.geometry.type == GPUDNN_DATA_FLOAT && t.ragged == Tensor::kNone &&

@@ -4,17 +4,13 @@
 
 #include "graph/engines.hpp"
 #include "graph/epilogue_activation.hpp"
+#include "graph/match.hpp"
 #include "ops/matmul/engine.hpp"
 
 namespace gpudnn::graph {
 namespace {
 
 using kernels::matmul::Activation;
-
-bool no_match(std::string* why, std::string reason) {
-  *why = std::move(reason);
-  return false;
-}
 
 struct Match {
   matmul::Problem problem;
@@ -38,7 +34,7 @@ bool spread(const TensorGeometry& part, const TensorGeometry& whole, TensorGeome
 bool match_add(const Graph& graph, const Node& node, Match* m, std::string* why) {
   const bool first = node.at(Port::x) == m->d;
   const int other = node.at(first ? Port::b : Port::x);
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(other)];
+  const Tensor& t = tensor_at(graph, other);
   if (t.is_virtual || t.by_value || node.alpha != 1 || node.alpha2 != 1 || m->bias >= 0 ||
       m->problem.activation != Activation::identity)
     return no_match(why, "it adds one tensor of the program, before the activation");
@@ -61,7 +57,7 @@ void match_overrides(const Graph& graph, const Node& node, Match* m) {
   const auto add = [&](int place, matmul::Override bit) {
     if (place < 0) return;
     m->problem.overrides |= bit;
-    m->problem.override_type = graph.tensors[static_cast<std::size_t>(place)].geometry.type;
+    m->problem.override_type = tensor_at(graph, place).geometry.type;
   };
   add(m->m, matmul::kOverrideM);
   add(m->n, matmul::kOverrideN);
@@ -81,31 +77,25 @@ bool match_graph(const Graph& graph, bool tensor_cores, Match* m, std::string* w
   for (const Tensor& t : graph.tensors)
     if (t.vector_count != 1 || t.reordering != 0 || t.ragged != Tensor::kNone)
       return no_match(why, "a tensor is ragged, a vector or reordered");
-  p.a = graph.tensors[static_cast<std::size_t>(m->a)].geometry;
-  p.b = graph.tensors[static_cast<std::size_t>(m->b)].geometry;
-  p.d = graph.tensors[static_cast<std::size_t>(m->d)].geometry;
+  p.a = tensor_at(graph, m->a).geometry;
+  p.b = tensor_at(graph, m->b).geometry;
+  p.d = tensor_at(graph, m->d).geometry;
   match_overrides(graph, node, m);
   std::size_t taken = 1;
-  while (graph.tensors[static_cast<std::size_t>(m->d)].is_virtual) {
+  while (tensor_at(graph, m->d).is_virtual) {
     const Node* next = only_reader(graph, m->d);
     if (next == nullptr || next->op != Op::pointwise)
       return no_match(why, "what follows is no chain of pointwise operations");
     if (!(next->mode == GPUDNN_POINTWISE_ADD ? match_add(graph, *next, m, why) : match_activation(*next, m, why)))
       return false;
     m->d = next->at(Port::y);
-    if (!same_dims(graph.tensors[static_cast<std::size_t>(m->d)].geometry, p.d))
-      return no_match(why, "the output has other dimensions");
+    if (!same_dims(tensor_at(graph, m->d).geometry, p.d)) return no_match(why, "the output has other dimensions");
     ++taken;
   }
   if (taken != graph.nodes.size()) return no_match(why, "the graph has further operations");
-  p.d = graph.tensors[static_cast<std::size_t>(m->d)].geometry;
-  if (matmul::validate(p) != GPUDNN_STATUS_SUCCESS) {
-    *why = last_error_text();
-    clear_last_error();
-    return false;
-  }
-  for (const int place : {m->a, m->b, m->d})
-    m->alignment = std::min(m->alignment, graph.tensors[static_cast<std::size_t>(place)].alignment);
+  p.d = tensor_at(graph, m->d).geometry;
+  if (!passed(matmul::validate(p), why)) return false;
+  for (const int place : {m->a, m->b, m->d}) m->alignment = std::min(m->alignment, tensor_at(graph, place).alignment);
   return true;
 }
 
@@ -136,7 +126,7 @@ class MatmulWork final : public Work {
     GPUDNN_REQUIRE(
         args.a != nullptr && args.b != nullptr && args.d != nullptr && (args.bias != nullptr || match_.bias < 0),
         GPUDNN_STATUS_BAD_PARAM_NULL_POINTER, "a data pointer of the matrix product is null");
-    GPUDNN_REQUIRE(matmul::alignment_of(args) >= plan_->choice.engine->alignment,
+    GPUDNN_REQUIRE(matmul::takes_addresses(plan_->choice, match_.problem, matmul::alignment_of(args)),
                    GPUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
                    "a data pointer is no multiple of %u, which the tensors' BYTE_ALIGNMENT promised",
                    plan_->choice.engine->alignment);

@@ -6,16 +6,12 @@
 #include "core/guard.hpp"
 #include "graph/engines.hpp"
 #include "graph/interpret/element.hpp"
+#include "graph/match.hpp"
 #include "kernels/graph/node.hpp"
 #include "ops/any_type.hpp"
 
 namespace gpudnn::graph {
 namespace {
-
-bool no_match(std::string* why, std::string reason) {
-  *why = std::move(reason);
-  return false;
-}
 
 bool is_taken(Op op) {
   switch (op) {
@@ -33,18 +29,18 @@ bool is_taken(Op op) {
   }
 }
 
-bool has_type(DataType type) {
-  return type != GPUDNN_DATA_UINT32 && type != GPUDNN_DATA_INT4 && type != GPUDNN_DATA_UINT4;
-}
+bool is_int4(DataType type) { return type == GPUDNN_DATA_INT4 || type == GPUDNN_DATA_UINT4; }
 
 bool match_tensor(const Graph& graph, const Node& node, const Link& link, std::string* why) {
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(link.tensor)];
+  const Tensor& t = tensor_at(graph, link.tensor);
   const std::string name = "tensor " + std::to_string(t.uid);
   const bool is_number = link.port == Port::seed || link.port == Port::offset;
   if (t.is_virtual || t.ragged != Tensor::kNone || t.vector_count != 1)
     return no_match(why, name + " is virtual, ragged or a vector");
   if (t.by_value && !is_number) return no_match(why, name + " is passed by value");
-  if (!has_type(t.geometry.type)) return no_match(why, name + " has a type of 4 bits or no sign");
+  if (t.geometry.type == GPUDNN_DATA_UINT32) return no_match(why, name + " is uint32");
+  if (is_int4(t.geometry.type) && !(node.op == Op::dequantize && link.port == Port::x))
+    return no_match(why, name + " is of integers of 4 bits, which dequantize alone reads");
   const bool is_tiled = t.reordering == GPUDNN_TENSOR_REORDERING_F8_128x4;
   if (t.reordering != 0 && !(is_tiled && link.port == Port::scale)) return no_match(why, name + " is reordered");
   const DataType type = t.geometry.type;
@@ -88,6 +84,8 @@ class Pack {
     result.type = any_type(t.geometry.type);
     if (t.geometry.type == GPUDNN_DATA_FP8_E8M0) result.special = kernels::NodeType::e8m0;
     if (t.geometry.type == GPUDNN_DATA_FP4_E2M1) result.special = kernels::NodeType::e2m1;
+    if (t.geometry.type == GPUDNN_DATA_INT4) result.special = kernels::NodeType::int4;
+    if (t.geometry.type == GPUDNN_DATA_UINT4) result.special = kernels::NodeType::uint4;
     result.tiled = t.reordering == GPUDNN_TENSOR_REORDERING_F8_128x4;
     result.rank = t.geometry.rank;
     for (int d = 0; d < result.rank; ++d) {

@@ -9,6 +9,7 @@
 #include "graph/engines.hpp"
 #include "graph/epilogue_activation.hpp"
 #include "graph/interpret/element.hpp"
+#include "graph/match.hpp"
 #include "ops/layer_norm/problem.hpp"
 
 namespace gpudnn::graph {
@@ -20,11 +21,6 @@ struct Match {
   Node node;
   int x = -1, residual = -1, sum = -1, out = -1, factor = -1, amax = -1;
 };
-
-bool no_match(std::string* why, const char* reason) {
-  *why = reason;
-  return false;
-}
 
 bool mode_of(int mode, layer_norm::Mode* out, std::string* why) {
   switch (mode) {
@@ -100,12 +96,6 @@ bool take_tensors(const Graph& graph, const Node& node, layer_norm::Problem* p, 
   if (p->mode != layer_norm::Mode::rms) p->mean = mean;
   p->inverse = inverse;
   return true;
-}
-
-const Tensor& tensor_at(const Graph& graph, int place) { return graph.tensors[static_cast<std::size_t>(place)]; }
-
-bool is_plain(const Tensor& t) {
-  return !t.by_value && t.ragged == Tensor::kNone && t.vector_count == 1 && t.reordering == 0;
 }
 
 // The addition that makes x: of two images of the program, whose sum is rounded to their type.
@@ -209,7 +199,7 @@ bool match_graph(const Graph& graph, const Device& device, Match* m, std::string
   if (m->problem.mode == layer_norm::Mode::rms && node.op == Op::norm_fwd && node.at(Port::mean) >= 0)
     return no_match(why, "an RMS norm writes no mean");
   for (const Link& link : node.links) {
-    const Tensor& t = graph.tensors[static_cast<std::size_t>(link.tensor)];
+    const Tensor& t = tensor_at(graph, link.tensor);
     const bool may_be_inner = node.op == Op::norm_fwd && (link.port == Port::x ? before > 0 : link.port == Port::y);
     if ((t.is_virtual && !may_be_inner) || t.ragged != Tensor::kNone || t.vector_count != 1 || t.reordering != 0)
       return no_match(why, "a tensor is virtual, ragged, a vector or reordered");
@@ -223,10 +213,7 @@ bool match_graph(const Graph& graph, const Device& device, Match* m, std::string
   if (node.op == Op::norm_fwd && !match_behind(graph, m, why)) return false;
   if (m->problem.around.is_there() && !has_engine(m->problem, device))
     return no_match(why, "no engine takes a norm with that around it");
-  if (layer_norm::validate(m->problem) == GPUDNN_STATUS_SUCCESS) return true;
-  *why = last_error_text();
-  clear_last_error();
-  return false;
+  return passed(layer_norm::validate(m->problem), why);
 }
 
 class NormWork final : public Work {

@@ -101,6 +101,8 @@ class PlanStore {
 // Descriptors that the library answers with, and what it answers of an engine.
 void put_engine_answers(const BoundEngine& bound, Bag* bag);
 [[nodiscard]] BagRef engine_bag(const std::shared_ptr<const BoundEngine>& bound, const BagRef& graph);
+// Makes the bag the config's: without memory for it the bag stays as it can be finalized again.
+void fill_config(const std::shared_ptr<const BoundConfig>& bound, const BagRef& engine, Bag* bag);
 [[nodiscard]] BagRef config_bag(const std::shared_ptr<const BoundConfig>& bound, const BagRef& engine);
 
 }  // namespace gpudnn::graph

@@ -4,6 +4,7 @@
 
 #include "graph/engines.hpp"
 #include "graph/interpret/element.hpp"
+#include "graph/match.hpp"
 #include "ops/pointwise/problem.hpp"
 
 namespace gpudnn::graph {
@@ -11,11 +12,6 @@ namespace {
 
 using pointwise::Builder;
 using pointwise::Operand;
-
-bool no_match(std::string* why, std::string reason) {
-  *why = std::move(reason);
-  return false;
-}
 
 struct Match {
   pointwise::Problem problem;
@@ -38,10 +34,7 @@ class Matcher {
     if (builder_.overflowed()) return no_match(why_, "the graph is larger than a program");
     match_.problem.program = builder_.program();
     if (match_.problem.program.stores == 0) return no_match(why_, "the graph writes nothing");
-    if (validate(match_.problem) == GPUDNN_STATUS_SUCCESS) return true;
-    *why_ = last_error_text();
-    clear_last_error();
-    return false;
+    return passed(validate(match_.problem), why_);
   }
 
  private:

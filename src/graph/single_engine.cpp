@@ -2,17 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/validation.hpp"
 #include "graph/engines.hpp"
+#include "graph/match.hpp"
 #include "ops/pooling/problem.hpp"
 #include "ops/reduce/problem.hpp"
 #include "ops/tensor/problem.hpp"
 
 namespace gpudnn::graph {
 namespace {
-
-bool no_match(std::string* why, const char* reason) {
-  *why = reason;
-  return false;
-}
 
 // The one operation of the graph, of one of two kinds, on tensors that strides describe.
 const Node* only_node(const Graph& graph, Op op, Op other, std::string* why) {
@@ -61,15 +57,6 @@ WorkRef single_work(const Single<Problem, Args>& single, std::size_t bytes, Run 
   return std::make_shared<SingleWork<Problem, Args, Run>>(single, bytes, run);
 }
 
-// Whether the classic checks pass; their sentence goes to *why.
-template <class Problem>
-bool is_valid(const Problem& problem, std::string* why) {
-  if (validate(problem) == GPUDNN_STATUS_SUCCESS) return true;
-  *why = last_error_text();
-  clear_last_error();
-  return false;
-}
-
 // --- reductions -----------------------------------------------------------------------------------------------------
 
 using Reduction = Single<reduce::Problem, reduce::Args>;
@@ -82,12 +69,12 @@ bool match_reduction(const Graph& graph, Reduction* r, std::string* why) {
   reduce::Problem& p = r->problem;
   p.op = static_cast<gpudnnReduceTensorOp_t>(node->mode);
   p.nan = GPUDNN_PROPAGATE_NAN;
-  p.a = graph.tensors[static_cast<std::size_t>(r->in)].geometry;
-  p.c = graph.tensors[static_cast<std::size_t>(r->out)].geometry;
+  p.a = tensor_at(graph, r->in).geometry;
+  p.c = tensor_at(graph, r->out).geometry;
   p.compute = p.a.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
   for (int i = 0; i < p.a.rank; ++i)
     if (p.c.dims[i] != 1 && p.c.dims[i] != p.a.dims[i]) return no_match(why, "it reduces a dimension in parts");
-  return is_valid(p, why);
+  return passed(validate(p), why);
 }
 
 // --- pooling --------------------------------------------------------------------------------------------------------
@@ -123,8 +110,8 @@ bool match_pooling(const Graph& graph, Pooling* m, std::string* why) {
   m->out = node->at(Port::y);
   p.nan = static_cast<gpudnnNanPropagation_t>(node->nan);
   p.spatial = node->window.count;
-  p.x = graph.tensors[static_cast<std::size_t>(m->in)].geometry;
-  p.y = graph.tensors[static_cast<std::size_t>(m->out)].geometry;
+  p.x = tensor_at(graph, m->in).geometry;
+  p.y = tensor_at(graph, m->out).geometry;
   for (const Extents* e : {&node->window, &node->pre, &node->stride})
     if (!is_whole(*e)) return no_match(why, "windows, paddings or strides are fractions");
   for (int i = 0; i < p.spatial; ++i) {
@@ -137,7 +124,7 @@ bool match_pooling(const Graph& graph, Pooling* m, std::string* why) {
   }
   m->args.alpha = node->alpha;
   m->args.beta = node->beta;
-  return is_valid(p, why);
+  return passed(validate(p), why);
 }
 
 // --- copies ---------------------------------------------------------------------------------------------------------
@@ -151,8 +138,8 @@ bool match_copy(const Graph& graph, Copy* m, std::string* why) {
     return no_match(why, "the operation is no copy");
   m->in = node->at(Port::x);
   m->out = node->at(Port::y);
-  const Tensor& x = graph.tensors[static_cast<std::size_t>(m->in)];
-  const TensorGeometry& y = graph.tensors[static_cast<std::size_t>(m->out)].geometry;
+  const Tensor& x = tensor_at(graph, m->in);
+  const TensorGeometry& y = tensor_at(graph, m->out).geometry;
   if (x.by_value) return no_match(why, "the input is passed by value");
   tensor::Problem& p = m->problem;
   p.operation = tensor::Operation::transform;
@@ -166,7 +153,7 @@ bool match_copy(const Graph& graph, Copy* m, std::string* why) {
     if (!same_memory) set_packed_strides(&p.a, GPUDNN_TENSOR_NCHW);
   }
   m->args.alpha = node->alpha;
-  return is_valid(p, why);
+  return passed(validate(p), why);
 }
 
 template <class Match>

@@ -2,6 +2,7 @@
 // have.
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/engines.hpp"
+#include "graph/match.hpp"
 #include "ops/fused_ops/channel_sums.hpp"
 
 namespace gpudnn::graph {
@@ -15,20 +16,11 @@ struct Sums {
   int squares = -1;
 };
 
-bool no_match(std::string* why, const char* reason) {
-  *why = reason;
-  return false;
-}
-
-bool is_plain(const Tensor& t) {
-  return !t.is_virtual && !t.by_value && t.ragged == Tensor::kNone && t.vector_count == 1 && t.reordering == 0;
-}
-
 // One result: a number for each channel in the type that is summed in, and no other dimension. Absent ones fit.
 bool match_result(const Graph& graph, int place, const TensorGeometry& x, fused_ops::ChannelVector* vector) {
   if (place < 0) return true;
-  const Tensor& t = graph.tensors[static_cast<std::size_t>(place)];
-  if (!is_plain(t) || t.geometry.rank != x.rank) return false;
+  const Tensor& t = tensor_at(graph, place);
+  if (!is_plain(t) || t.is_virtual || t.geometry.rank != x.rank) return false;
   for (int i = 0; i < x.rank; ++i)
     if (t.geometry.dims[i] != (i == 1 ? x.dims[1] : 1)) return false;
   *vector = {true, t.geometry.type, t.geometry.strides[1]};
@@ -43,8 +35,8 @@ bool match_sums(const Graph& graph, const Device& device, Sums* sums, std::strin
   sums->x = node.at(Port::x);
   sums->sum = node.at(Port::sum);
   sums->squares = node.at(Port::sqsum);
-  const Tensor& x = graph.tensors[static_cast<std::size_t>(sums->x)];
-  if (!is_plain(x) || x.alignment % kAlignment != 0 || x.geometry.rank < 3)
+  const Tensor& x = tensor_at(graph, sums->x);
+  if (!is_plain(x) || x.is_virtual || x.alignment % kAlignment != 0 || x.geometry.rank < 3)
     return no_match(why, "x is virtual, ragged, a vector, or not at a multiple of 16 bytes");
   switch (x.geometry.type) {
     case GPUDNN_DATA_FLOAT:

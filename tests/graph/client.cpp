@@ -9,10 +9,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "benchmarks/graph_attributes.hpp"
 #include "gpudnn/ext.h"
 #include "graph/interpret/element.hpp"
+#include "support/backend.hpp"
 
 namespace gpudnn::test {
 namespace {
@@ -277,27 +279,49 @@ bool Memory::guards_intact() const {
 
 namespace {
 
-// Memory where a handle's backend works.
-class Place {
- public:
-  Place(gpudnnHandle_t handle, std::size_t bytes) : handle_(handle) {
-    EXPECT_EQ(gpudnnMalloc(handle, &data_, bytes), GPUDNN_STATUS_SUCCESS) << last_error();
-  }
-  ~Place() { (void)gpudnnFree(handle_, data_); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  [[nodiscard]] void* data() const { return data_; }
-
- private:
-  gpudnnHandle_t handle_;
-  void* data_ = nullptr;
-};
-
 bool is_cuda(gpudnnHandle_t handle) {
   gpudnnBackend_t backend = GPUDNN_BACKEND_HOST;
   EXPECT_EQ(gpudnnGetBackend(handle, &backend), GPUDNN_STATUS_SUCCESS);
   return backend == GPUDNN_BACKEND_CUDA;
 }
+
+// Memory where a handle's backend works. The GPU at hand keeps the last piece that a thread gave back: to allocate
+// takes longer than most graphs do.
+class Place {
+ public:
+  Place(gpudnnHandle_t handle, std::size_t bytes) : handle_(handle), bytes_(bytes) {
+    if (kept_.data != nullptr && is_kept() && kept_.bytes >= bytes) {
+      data_ = std::exchange(kept_.data, nullptr);
+      bytes_ = kept_.bytes;
+      return;
+    }
+    EXPECT_EQ(gpudnnMalloc(handle, &data_, bytes), GPUDNN_STATUS_SUCCESS) << last_error();
+  }
+  ~Place() {
+    if (is_kept() && kept_.data == nullptr) {
+      kept_ = {data_, bytes_};
+    } else {
+      (void)gpudnnFree(handle_, data_);
+    }
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  struct Piece {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  static thread_local Piece kept_;
+
+  [[nodiscard]] bool is_kept() const { return is_cuda(handle_) && handle_ == Backend::at_hand().handle(); }
+
+  gpudnnHandle_t handle_;
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+thread_local Place::Piece Place::kept_;
 
 }  // namespace
 
@@ -305,14 +329,17 @@ struct Execution::State {
   gpudnnHandle_t handle;
   const BackendDescriptor& plan;
   Memory* memory;
-  std::map<std::int64_t, std::unique_ptr<Place>> copies;
-  std::unique_ptr<Place> workspace;
+  std::map<std::int64_t, std::size_t> places;  // in `image` and `device`, of the tensors that are copied
+  std::vector<unsigned char> image;
+  std::unique_ptr<Place> device;  // them, then the workspace: one allocation and one copy, which cost more than kernels
   BackendDescriptor pack{graph::kPack};
 };
 
 Execution::Execution(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory,
                      const std::map<std::int64_t, void*>& given)
-    : state_(new State{handle, plan, memory, {}, nullptr}) {
+    : state_(new State{handle, plan, memory, {}, {}, nullptr}) {
+  const auto workspace = static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  std::vector<unsigned char>& image = state_->image;
   std::vector<std::int64_t> uids;
   std::vector<void*> pointers;
   for (const graph::Tensor& tensor : memory->graph().tensors) {
@@ -321,16 +348,23 @@ Execution::Execution(gpudnnHandle_t handle, const BackendDescriptor& plan, Memor
     const auto elsewhere = given.find(tensor.uid);
     pointers.push_back(elsewhere != given.end() ? elsewhere->second : memory->pointer(tensor.uid));
     if (tensor.by_value || elsewhere != given.end() || !is_cuda(handle)) continue;
-    const std::size_t bytes = memory->bytes(tensor.uid);
-    const auto& copy = state_->copies[tensor.uid] = std::make_unique<Place>(handle, bytes);
-    EXPECT_EQ(gpudnnMemcpy(handle, copy->data(), pointers.back(), bytes, GPUDNN_MEMCPY_HOST_TO_DEVICE),
-              GPUDNN_STATUS_SUCCESS);
-    pointers.back() = copy->data();
+    state_->places[tensor.uid] = image.size();
+    const auto* const bytes = static_cast<const unsigned char*>(pointers.back());
+    image.insert(image.end(), bytes, bytes + memory->bytes(tensor.uid));
+    image.resize((image.size() + 255) / 256 * 256, 0xff);
   }
-  // Behind 4 bytes of the client's own, as NVIDIA's frontend gives it.
-  state_->workspace = std::make_unique<Place>(
-      handle, static_cast<std::size_t>(plan.integer(GPUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) + 4);
-  void* start = static_cast<char*>(state_->workspace->data()) + 4;
+  // The workspace is behind 4 bytes of the client's own, as NVIDIA's frontend gives it.
+  state_->device = std::make_unique<Place>(handle, image.size() + 4 + workspace);
+  auto* const device = static_cast<unsigned char*>(state_->device->data());
+  void* start = device + image.size() + 4;
+  if (!image.empty()) {
+    EXPECT_EQ(gpudnnMemcpy(handle, device, image.data(), image.size(), GPUDNN_MEMCPY_HOST_TO_DEVICE),
+              GPUDNN_STATUS_SUCCESS);
+  }
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    const auto place = state_->places.find(uids[i]);
+    if (place != state_->places.end()) pointers[i] = device + place->second;
+  }
   BackendDescriptor& pack = state_->pack;
   const auto count = static_cast<std::int64_t>(uids.size());
   EXPECT_EQ(pack.set(GPUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, GPUDNN_TYPE_INT64, count, uids.data()),
@@ -348,11 +382,13 @@ Status Execution::start() { return gpudnnBackendExecute(state_->handle, state_->
 const BackendDescriptor& Execution::pack() const { return state_->pack; }
 
 void Execution::finish() {
-  for (const auto& [uid, copy] : state_->copies) {
-    EXPECT_EQ(gpudnnMemcpy(state_->handle, state_->memory->pointer(uid), copy->data(), state_->memory->bytes(uid),
-                           GPUDNN_MEMCPY_DEVICE_TO_HOST),
-              GPUDNN_STATUS_SUCCESS);
-  }
+  std::vector<unsigned char>& image = state_->image;
+  if (image.empty()) return;
+  EXPECT_EQ(
+      gpudnnMemcpy(state_->handle, image.data(), state_->device->data(), image.size(), GPUDNN_MEMCPY_DEVICE_TO_HOST),
+      GPUDNN_STATUS_SUCCESS);
+  for (const auto& [uid, place] : state_->places)
+    std::memcpy(state_->memory->pointer(uid), image.data() + place, state_->memory->bytes(uid));
 }
 
 Status execute(gpudnnHandle_t handle, const BackendDescriptor& plan, Memory* memory) {

@@ -409,4 +409,14 @@ void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& rand
   }
 }
 
+Memory recorded_inputs(const std::string& file, const GraphCase& one, const graph::Graph& graph, Random* random) {
+  Memory memory(graph, random);
+  if (file.starts_with("attention") || one.name.starts_with("sdpa")) {
+    set_recorded_values(graph, &memory, *random);
+  } else {
+    set_places(graph, &memory);
+  }
+  return memory;
+}
+
 }  // namespace gpudnn::test

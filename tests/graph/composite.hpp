@@ -24,5 +24,8 @@ struct Composite {
 
 // Numbers of a recorded graph: masks of minus infinity, factors of dropout, windows, lengths, pages, ragged offsets.
 void set_recorded_values(const graph::Graph& graph, Memory* memory, Random& random);
+// Inputs of a case of `file`, with the numbers that it needs to mean something.
+[[nodiscard]] Memory recorded_inputs(const std::string& file, const GraphCase& one, const graph::Graph& graph,
+                                     Random* random);
 
 }  // namespace gpudnn::test

@@ -1,13 +1,21 @@
 // Plans: their saved forms, engines by number, shapes and devices that are told to them.
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <regex>
 
 #include "client.hpp"
+#include "composite.hpp"
 #include "core/device.hpp"
 #include "graph/engine.hpp"
 #include "graph/kinds.hpp"
 #include "ops/conv/select/heuristics.hpp"
 #include "ops/conv/select/tuning_cache.hpp"
+#include "support/backend.hpp"
 #include "support/session.hpp"
 
 namespace gpudnn::test {
@@ -66,6 +74,82 @@ TEST(GraphPlans, ASavedPlanGivesTheSameBits) {
     EXPECT_EQ(a.values(3), b.values(3));
     EXPECT_EQ(loaded.text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), json);
   }
+}
+
+// A plan's text, and the bytes that it gives, as one process tells them another.
+void write_text(std::ostream& out, const std::string& text) { out << text.size() << ' ' << text; }
+std::string read_text(std::istream& in) {
+  std::size_t size = 0;
+  in >> size;
+  std::string text(size, '\0');
+  in.ignore(1).read(text.data(), static_cast<std::streamsize>(size));
+  return text;
+}
+
+std::string bytes_of(const graph::Graph& graph, Memory* memory) {
+  std::string bytes;
+  for (const graph::Tensor& t : graph.tensors)
+    if (!t.is_virtual) bytes.append(static_cast<const char*>(memory->pointer(t.uid)), memory->bytes(t.uid));
+  return bytes;
+}
+
+Memory inputs_of(const GraphCase& one, const graph::Graph& graph) {
+  Random random = case_random(session_seed(), one.text.size());
+  return recorded_inputs("operations.txt", one, graph, &random);
+}
+
+constexpr const char* kPlansOfParent = "GPUDNN_TEST_PLANS_OF_PARENT";
+
+TEST(GraphPlansChild, GiveTheBitsThatTheyGaveTheParent) {
+  const char* const path = std::getenv(kPlansOfParent);
+  if (path == nullptr) return;
+  const gpudnnHandle_t handle = Backend::at_hand().handle();
+  std::ifstream in(path, std::ios::binary);
+  for (const GraphCase& one : graph_cases("operations.txt")) {
+    SCOPED_TRACE(one.name);
+    const graph::Graph graph = read(one.text);
+    const std::string json = read_text(in);
+    BackendDescriptor plan(graph::kPlan);
+    ASSERT_EQ(plan.set(GPUDNN_ATTR_EXECUTION_PLAN_HANDLE, GPUDNN_TYPE_HANDLE, 1, &handle), GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(plan.set(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, GPUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(json.size()), json.data()),
+              GPUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(plan.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
+    Memory memory = inputs_of(one, graph);
+    ASSERT_EQ(execute(handle, plan, &memory), GPUDNN_STATUS_SUCCESS) << last_error();
+    ASSERT_TRUE(bytes_of(graph, &memory) == read_text(in));
+  }
+}
+
+TEST(GraphPlans, GiveTheSameBitsInAnotherProcess) {
+  const std::string path = testing::TempDir() + "gpudnn_plans." + std::to_string(getpid());
+  const gpudnnHandle_t handle = Backend::at_hand().handle();
+  {
+    std::ofstream out(path, std::ios::binary);
+    for (const GraphCase& one : graph_cases("operations.txt")) {
+      SCOPED_TRACE(one.name);
+      const graph::Graph graph = read(one.text);
+      ClientGraph client;
+      build(graph, handle, &client);
+      const BackendDescriptor plan = make_plan(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front());
+      Memory memory = inputs_of(one, graph);
+      ASSERT_EQ(execute(handle, plan, &memory), GPUDNN_STATUS_SUCCESS) << last_error();
+      write_text(out, plan.text(GPUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
+      write_text(out, bytes_of(graph, &memory));
+    }
+  }
+  std::fflush(nullptr);  // else the child would write what is buffered once more
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(kPlansOfParent, path.c_str(), 1);
+    setenv("GPUDNN_BACKEND", Backend::at_hand().is_cuda() ? "cuda" : "host", 1);
+    execl("/proc/self/exe", "graph_test", "--gtest_filter=GraphPlansChild.*", static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  std::filesystem::remove(path);
 }
 
 TEST(GraphPlans, SpoiltJsonIsRefused) {

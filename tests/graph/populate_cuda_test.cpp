@@ -33,13 +33,6 @@ class CudaGraph {
   cudaGraph_t graph_ = nullptr;
 };
 
-void fill(const graph::Graph& graph, bool is_attention, Memory* memory, Random& random) {
-  if (is_attention)
-    set_recorded_values(graph, memory, random);
-  else
-    set_places(graph, memory);
-}
-
 void expect_same_bits(Memory* actual, Memory* expected) {
   EXPECT_TRUE(actual->guards_intact());
   for (const graph::Tensor& tensor : actual->graph().tensors) {
@@ -59,7 +52,7 @@ Memory executed(gpudnnHandle_t handle, const BackendDescriptor& plan, const Memo
   return memory;
 }
 
-void populate_and_update(gpudnnHandle_t handle, const GraphCase& one, bool is_attention, int* ran) {
+void populate_and_update(gpudnnHandle_t handle, const std::string& file, const GraphCase& one, int* ran) {
   std::string why;
   const auto graph = graph::from_text(one.text, &why);
   ASSERT_TRUE(graph.has_value()) << why;
@@ -72,8 +65,7 @@ void populate_and_update(gpudnnHandle_t handle, const GraphCase& one, bool is_at
   const CudaGraph target;
   for (const bool updates : {false, true}) {
     SCOPED_TRACE(updates ? "updated" : "filled");
-    Memory values(*graph, &random);
-    fill(*graph, is_attention, &values, random);
+    Memory values = recorded_inputs(file, one, *graph, &random);
     Memory expected = executed(handle, plan, values);
     Execution execution(handle, plan, &values);  // other buffers than those of the plan's last use
     ASSERT_EQ((updates ? gpudnnBackendUpdateCudaGraph : gpudnnBackendPopulateCudaGraph)(
@@ -94,9 +86,8 @@ TEST(GraphCuda, FilledAndUpdatedGraphsComputeWhatExecutionDoes) {
   for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt",
                            "float8_convolution.txt"}) {
     for (const GraphCase& one : graph_cases(file)) {
-      const bool is_attention = std::string(file).starts_with("attention") || one.name.starts_with("sdpa");
       SCOPED_TRACE(std::string(file) + ": " + one.name);
-      populate_and_update(backend.handle(), one, is_attention, &ran);
+      populate_and_update(backend.handle(), file, one, &ran);
       if (HasFatalFailure()) return;
     }
   }

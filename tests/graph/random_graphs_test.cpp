@@ -339,7 +339,8 @@ void RandomGraph::block_scale(const Result& x) {
   Dims scales = dims;
   scales.back() = 2;
   const std::string scale = input(scales, {0.5, 2, 0.25}, "f8e8m0");
-  operation("dequantize x=" + tensor("f8e4m3", dims, "") + " scale=" + scale + " y=" + output(dims, true) +
+  const std::string narrow = tensor(random_.pick({"f8e4m3", "f4e2m1", "i4", "u4"}), dims, "");
+  operation("dequantize x=" + narrow + " scale=" + scale + " y=" + output(dims, true) +
             " compute=f32 block=" + std::to_string(block));
 }
 

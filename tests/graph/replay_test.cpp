@@ -1,10 +1,14 @@
 // Graphs that clients send, through the entry points: heuristics, plans, execution on the host.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "client.hpp"
+#include "composite.hpp"
+#include "core/float8.hpp"
 #include "graph/interpret/element.hpp"
+#include "support/backend.hpp"
 #include "support/session.hpp"
 
 namespace gpudnn::test {
@@ -42,6 +46,50 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
     if (a[i] == b[i]) continue;  // infinities
     ASSERT_NEAR(a[i], b[i], bound * (1 + std::fabs(b[i]))) << "element " << i;
   }
+}
+
+// The norm of the difference over that of b, of what is finite in both.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double apart = 0, whole = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
+    apart += (a[i] - b[i]) * (a[i] - b[i]);
+    whole += b[i] * b[i];
+  }
+  return apart == 0 ? 0 : std::sqrt(apart / whole);
+}
+
+TEST(GraphReplay, EveryRecordedGraphGivesOnTheDeviceWhatItGivesOnTheHost) {
+  GPUDNN_NEEDS_GPU();
+  int compared = 0;
+  for (const char* file : {"operations.txt", "further_operations.txt", "attention.txt", "attention_windows.txt",
+                           "float8_convolution.txt"}) {
+    for (const GraphCase& one : graph_cases(file)) {
+      SCOPED_TRACE(std::string(file) + ": " + one.name);
+      const graph::Graph graph = read(one.text);
+      Random random = case_random(session_seed(), one.text.size());
+      Memory memory = recorded_inputs(file, one, graph, &random);
+      Memory expected = memory;
+      for (const bool on_host : {false, true}) {
+        const gpudnnHandle_t handle = on_host ? Backend::host().handle() : Backend::at_hand().handle();
+        ClientGraph client;
+        build(graph, handle, &client);
+        const BackendDescriptor plan = make_plan(configs_of(client.graph_descriptor, GPUDNN_HEUR_MODE_A).front());
+        ASSERT_EQ(execute(handle, plan, on_host ? &expected : &memory), GPUDNN_STATUS_SUCCESS) << last_error();
+      }
+      EXPECT_TRUE(memory.guards_intact());
+      const bool has_float8 = std::any_of(graph.tensors.begin(), graph.tensors.end(),
+                                          [](const graph::Tensor& t) { return is_float8(t.geometry.type); });
+      for (const graph::Tensor& t : graph.tensors) {
+        if (t.is_virtual) continue;
+        // As if every element of 8-bit floats was rounded elsewhere by half a unit of three bits; else half as much.
+        const double bound = has_float8 ? 0x1p-4 : 0x1p-5;
+        EXPECT_LE(distance(memory.values(t.uid), expected.values(t.uid)), bound) << "tensor " << t.uid;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 300);
 }
 
 // Cut into segments that existing operations take, a graph gives what it gives operation by operation.
