@@ -46,7 +46,8 @@
   X(GetNormalizationBackwardWorkspaceSize) X(GetNormalizationTrainingReserveSpaceSize) \
   X(NormalizationForwardTraining) X(NormalizationBackward) X(CreateRNNDescriptor) X(DestroyRNNDescriptor) \
   X(SetRNNDescriptor_v8) X(CreateRNNDataDescriptor) X(DestroyRNNDataDescriptor) X(SetRNNDataDescriptor) \
-  X(GetRNNWeightSpaceSize) X(GetRNNTempSpaceSizes) X(RNNForward) X(RNNBackwardData_v8) X(RNNBackwardWeights_v8) \
+  X(GetRNNWeightSpaceSize) X(GetRNNWeightParams) X(GetTensorNdDescriptor) X(GetRNNTempSpaceSizes) X(RNNForward) \
+  X(RNNBackwardData_v8) X(RNNBackwardWeights_v8) \
   X(BackendCreateDescriptor) X(BackendDestroyDescriptor) X(BackendSetAttribute) X(BackendGetAttribute) \
   X(BackendFinalize) X(BackendExecute)
 // clang-format on

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "graphs.hpp"
+#include "module_cost.hpp"
 #include "problem_help.hpp"
 #include "programs.hpp"
 #include "replay.hpp"
@@ -45,6 +46,7 @@ struct Options {
   Ceilings ceilings;
   bool measure_copy = false;
   bool verify_cost = false;
+  bool module_cost = false;
   bool startup = false;
   bool once = false;
   bool no_check = false;
@@ -85,6 +87,8 @@ void declare(CLI::App* app, Options* o) {
                 "With --against: the errors of both, of convolutions of f32, next to a reference in double");
   app->add_flag("--verify-cost", o->verify_cost,
                 "Measure alone what GPUDNN_VERIFY and GPUDNN_CHECK_NAN cost a call while they are off");
+  app->add_flag("--module-cost", o->module_cost,
+                "Measure alone what the calls cost that PyTorch makes for a recurrent module before RNNForward");
   app->add_flag("--measure-copy", o->measure_copy, "Measure the device's copy rate and use it for the floor");
   Ceilings& c = o->ceilings;
   app->add_option("--copy-gbps", c.copy_gbps, "Copy rate for the floor, bytes read + written")->capture_default_str();
@@ -308,6 +312,14 @@ int run_graphs(const Options& options) {
 
 int run(Options options) {
   std::string why;
+  if (options.module_cost) {
+    for (const std::string& path : {options.library, options.against}) {
+      if (path.empty()) continue;
+      const auto library = load(path);
+      if (library == nullptr || !print_module_cost(*library)) return kFailed;
+    }
+    return kSuccess;
+  }
   if (options.verify_cost) return print_verify_cost() ? kSuccess : kFailed;
   if (!options.graphs.empty()) return run_graphs(options);
   const auto reference = options.no_check || options.once ? nullptr : make_reference(&why);

@@ -314,31 +314,29 @@ void check_by_reference(Machine& machine, const Task& task, const Inputs& inputs
   }
 }
 
-// The result of a convolution of floats in double, on the same inputs. Empty, with row->check, if there is none.
-std::vector<std::byte> result_in_double(Machine& machine, const Task& task, const Inputs& inputs,
-                                        const Reference& reference, std::optional<Task>* in_double) {
+// The result of a convolution of floats in double, on the same inputs and the same machine. Empty if there is none.
+std::vector<std::byte> result_in_double(Machine& machine, const Library& library, const Task& task,
+                                        const Inputs& inputs) {
   const auto at = task.text.find(" f32 ");
   if (!task.text.starts_with("conv ") || at == std::string::npos) return {};
   std::string text = std::string(task.text).replace(at, 5, " f64 ");
   if (const auto sums = text.find(" acc=f32"); sums != std::string::npos) text.replace(sums, 8, " acc=f64");
   std::string why;
-  *in_double = parse_task(text, ScalarOptions{.alpha = task.alpha, .beta = task.beta}, &why);
-  if (!*in_double) return {};
-  Machine& host = *reference.machine;
+  const std::optional<Task> in_double = parse_task(text, ScalarOptions{.alpha = task.alpha, .beta = task.beta}, &why);
+  if (!in_double) return {};
   Inputs copies;
   for (const Buffer& buffer : inputs.buffers) {
     const std::vector<std::byte> bytes = contents(machine, buffer);
     std::vector<float> floats(bytes.size() / sizeof(float));
     std::memcpy(floats.data(), bytes.data(), bytes.size());
     const std::vector<double> doubles(floats.begin(), floats.end());
-    copies.buffers.emplace_back(host, doubles.size() * sizeof(double));
-    host.upload(copies.buffers.back().get(), doubles.data(), copies.buffers.back().bytes());
+    copies.buffers.emplace_back(machine, doubles.size() * sizeof(double));
+    machine.upload(copies.buffers.back().get(), doubles.data(), copies.buffers.back().bytes());
   }
-  const Buffer output(host, size_in_bytes((*in_double)->output));
+  const Buffer output(machine, size_in_bytes(in_double->output));
   constexpr std::size_t kAnyWorkspace = std::size_t{1} << 30;
-  const gpudnnStatus_t status =
-      run_plainly(host, *reference.library, **in_double, copies.pointers(output, {}), kAnyWorkspace);
-  return status == GPUDNN_STATUS_SUCCESS ? contents(host, output) : std::vector<std::byte>();
+  const gpudnnStatus_t status = run_plainly(machine, library, *in_double, copies.pointers(output, {}), kAnyWorkspace);
+  return status == GPUDNN_STATUS_SUCCESS ? contents(machine, output) : std::vector<std::byte>();
 }
 
 void check_results(Machine& machine, const Task& task, const Inputs& inputs, const MeasureOptions& options,
@@ -359,9 +357,8 @@ void check_results(Machine& machine, const Task& task, const Inputs& inputs, con
   if (theirs == nullptr || !theirs->side.ok() || !is_comparable(task.output.type) || task.output_is_random) return;
   std::vector<std::byte> b = result_of(machine, task, theirs);
   if (!theirs->side.ok()) return;
-  if (options.errors && options.reference != nullptr && task.beta == 0) {
-    std::optional<Task> in_double;
-    const std::vector<std::byte> exact = result_in_double(machine, task, inputs, *options.reference, &in_double);
+  if (options.errors && task.beta == 0) {
+    const std::vector<std::byte> exact = result_in_double(machine, *ours->library, task, inputs);
     row->has_errors = !exact.empty();
     if (row->has_errors) {
       row->our_errors = errors_of_floats(task.output, a, exact);

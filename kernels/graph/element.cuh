@@ -77,8 +77,12 @@ __device__ __forceinline__ unsigned e8m0_of_value(double value) {
 
 __device__ __forceinline__ double read_node(const NodeTensor& t, std::int64_t offset) {
   const auto* const bytes = static_cast<const unsigned char*>(t.data);
-  if (t.special == NodeType::e2m1) return value_of_e2m1(bytes[offset / 2] >> (offset % 2 * 4) & 15u);
   if (t.special == NodeType::e8m0) return value_of_e8m0(bytes[offset]);
+  if (t.special != NodeType::any) {
+    const unsigned bits = bytes[offset / 2] >> (offset % 2 * 4) & 15u;
+    if (t.special == NodeType::e2m1) return value_of_e2m1(bits);
+    return t.special == NodeType::uint4 ? static_cast<int>(bits) : static_cast<int>(bits ^ 8u) - 8;
+  }
   return tile::read_any<double>(t.type, bytes + offset * tile::any_type_bytes(t.type));
 }
 // Not of e2m1, whose elements share bytes.

@@ -17,8 +17,8 @@ namespace gpudnn::kernels {
 constexpr int kNodeRank = 8;
 constexpr int kNodeSpatial = 3;
 
-// The types of block scales, and of what they scale, beside those of tile::AnyType.
-enum class NodeType : std::int32_t { any, e8m0, e2m1 };
+// The types of block scales, and of what they scale, beside those of tile::AnyType. Integers of 4 bits are read alone.
+enum class NodeType : std::int32_t { any, e8m0, e2m1, int4, uint4 };
 
 struct NodeTensor {
   void* data = nullptr;

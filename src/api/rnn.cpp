@@ -103,11 +103,18 @@ Status take_dropout(gpudnnRNNDescriptor_t rnnDesc, const rnn::Problem& problem, 
 // Where a matrix of rows x columns elements lies, or that there is none; callers that want none of it give null.
 void place(const rnn::Network& net, const void* space, std::int64_t offset, std::int64_t rows, std::int64_t columns,
            gpudnnTensorDescriptor_t desc, void** address) {
-  if (desc != nullptr) desc->geometry = {};
   if (address != nullptr) *address = nullptr;
+  if (desc != nullptr) {
+    TensorGeometry& matrix = desc->geometry;
+    matrix = {};
+    if (offset >= 0) {  // packed; frameworks ask for each matrix of each module anew
+      matrix.type = net.type;
+      matrix.rank = 3;
+      matrix.dims[0] = 1, matrix.dims[1] = rows, matrix.dims[2] = columns;
+      matrix.strides[0] = rows * columns, matrix.strides[1] = columns, matrix.strides[2] = 1;
+    }
+  }
   if (offset < 0) return;
-  const std::int64_t dims[] = {1, rows, columns};
-  if (desc != nullptr) desc->geometry = packed_tensor(net.type, GPUDNN_TENSOR_NCHW, 3, dims);
   if (address == nullptr) return;
   const auto at =
       reinterpret_cast<std::uintptr_t>(space) + static_cast<std::uintptr_t>(offset) * (data_type_bits(net.type) / 8);

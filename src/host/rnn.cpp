@@ -375,6 +375,8 @@ Status clear(const Site&, void* to, std::size_t bytes) {
 }  // namespace
 
 const Stages kHostStages = {.product = &product,
+                            .listed_product = nullptr,
+                            .takes_listed = nullptr,
                             .product_scratch = &product_scratch,
                             .forward = &forward,
                             .backward = &backward,
@@ -392,8 +394,7 @@ const Stages kHostStages = {.product = &product,
                             .gate_sum = &gate_sum,
                             .clear = &clear,
                             .merges_products = false,
-                            .copy = nullptr,
-                            .slices = nullptr,
-                            .pad = nullptr};
+                            .copy_rows = nullptr,
+                            .slices = nullptr};
 
 }  // namespace gpudnn::rnn

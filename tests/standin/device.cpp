@@ -321,6 +321,33 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   });
 }
 
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t pitch, std::size_t width,
+                              std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  return call("cudaMemcpy2DAsync", [&] {
+    if (const cudaError_t error = check_stream("cudaMemcpy2DAsync", stream); error != cudaSuccess) return error;
+    if (width == 0 || height == 0) return cudaSuccess;
+    if (to_pitch < width || pitch < width)
+      return refuse(cudaErrorInvalidPitchValue, "cudaMemcpy2DAsync of rows of %zu bytes at a lesser pitch", width);
+    for (const auto& [pointer, step] : {std::pair(static_cast<const void*>(to), to_pitch), std::pair(from, pitch)}) {
+      const std::size_t bytes = (height - 1) * step + width;
+      if (const std::string wrong = outside_memory(reinterpret_cast<std::uintptr_t>(pointer), bytes); !wrong.empty())
+        return refuse(cudaErrorInvalidValue, "cudaMemcpy2DAsync of %zu bytes at %p, %s", bytes, pointer, wrong.c_str());
+    }
+    if (Capture* const capture = capture_of(stream)) {
+      const cudaGraphNode_t node = add_node(capture, cudaGraphNodeTypeMemcpy);
+      node->memcpy.srcPtr = {const_cast<void*>(from), pitch, width, height};
+      node->memcpy.dstPtr = {to, to_pitch, width, height};
+      node->memcpy.extent = {width, height, 1};
+      return cudaSuccess;
+    }
+    for (std::size_t row = 0; row < height; ++row) {
+      std::memcpy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * pitch, width);
+    }
+    ++state().ticks;
+    return cudaSuccess;
+  });
+}
+
 // --- streams and events ----------------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {

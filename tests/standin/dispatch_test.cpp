@@ -49,8 +49,9 @@ std::string capture_first_call(const Operation& operation) {
 
 // What a repeated call may ask of the runtime: where it is, the work itself, and addresses in tensor maps.
 bool belongs_to_repeated_call(const std::string& function) {
-  static const std::set<std::string> kFunctions = {"cudaGetDevice",   "cudaSetDevice",   "cudaLaunchKernelExC",
-                                                   "cudaMemsetAsync", "cudaMemcpyAsync", "cuTensorMapReplaceAddress"};
+  static const std::set<std::string> kFunctions = {
+      "cudaGetDevice",   "cudaSetDevice",     "cudaLaunchKernelExC",      "cudaMemsetAsync",
+      "cudaMemcpyAsync", "cudaMemcpy2DAsync", "cuTensorMapReplaceAddress"};
   return kFunctions.contains(function);
 }
 
