@@ -73,14 +73,20 @@ double direct_step(const RnnSplitShape& s) {
   const double two_sets = s.parts == 4 ? 1.2 : s.places == 32 ? 1.65 : 1.35;
   return rounds * tile * (s.sets > 1 ? two_sets : 1);
 }
-// False: it does not fit.
-bool set_direct_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
+// The batch in tiles of so many places, slices of tiles in turn, and sets where a slice has more than one. False: there
+// is no room for a slice.
+bool cut_places(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
   s->places = places;
   s->tiles = static_cast<std::int32_t>(over(batch, places));
   s->slices = std::min(room, s->tiles);
   if (s->slices < 1) return false;
   s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
   s->sets = s->tiles > s->slices ? kRnnSplitSets : 1;
+  return true;
+}
+// False: it does not fit.
+bool set_direct_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
+  if (!cut_places(s, places, batch, room)) return false;
   if (s->sets > 1 && direct_bytes(*s) > kRnnSplitShared) s->sets = 1;
   s->microseconds = direct_step(*s);
   return direct_bytes(*s) <= kRnnSplitShared;
@@ -130,12 +136,7 @@ RnnSplitShape shape_of(int parts, std::int32_t units, int column_gates) {
 
 // Gives the shape its tiles. False: it does not fit.
 bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
-  s->places = places;
-  s->tiles = static_cast<std::int32_t>(over(batch, places));
-  s->slices = std::min(room, s->tiles);
-  if (s->slices < 1) return false;
-  s->slices = static_cast<std::int32_t>(over(s->tiles, over(s->tiles, s->slices)));
-  s->sets = s->tiles > s->slices ? kRnnSplitSets : 1;
+  if (!cut_places(s, places, batch, room)) return false;
   // What one set takes alone may be too much for two.
   const int kept_tiles = rnn_split_kept_tiles(places, s->sets);
   if (kept_tiles > 0 && (shared_bytes(*s) > kRnnSplitShared || over(s->tiles, s->slices) > kept_tiles * s->sets)) {

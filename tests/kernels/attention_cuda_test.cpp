@@ -16,13 +16,6 @@ namespace {
 using attention::AttentionEngine;
 using attention::Problem;
 
-Problem problem_of(const std::string& line) {
-  std::string why;
-  const auto problem = attention::from_text(line, &why);
-  if (!problem) throw std::runtime_error(line + ": " + why);
-  return *problem;
-}
-
 // A call is captured while lengths, offsets, pages, seeds and the workspace hold garbage; its replay follows what they
 // hold then, twice.
 TEST(Attention, ACapturedCallFollowsWhatIsOnTheDevice) {
@@ -48,7 +41,7 @@ TEST(Attention, ACapturedCallFollowsWhatIsOnTheDevice) {
   for (const std::string& line : case_lines("attention/captured.txt")) {
     for (const std::uint64_t seed : {1, 2}) {
       AttentionCase c;
-      c.problem = problem_of(line);
+      c.problem = attention_problem(line);
       c.seed = seed;
       c.zero_lengths = seed == 2 ? 3 : 0;
       const std::shared_ptr<const PreparedAttention> prepared = prepare(c);
@@ -130,8 +123,8 @@ TEST(Attention, RowsBeyond32BitOffsets) {
            cudaDeviceSynchronize() == cudaSuccess;
   };
   for (const bool backward : {false, true}) {
-    const Problem near = problem_of(std::string("attention ") + (backward ? "bwd" : "fwd") +
-                                    " bf16 b1h1s70d64 scale=0.125 causal" + (backward ? "" : " stats"));
+    const Problem near = attention_problem(std::string("attention ") + (backward ? "bwd" : "fwd") +
+                                           " bf16 b1h1s70d64 scale=0.125 causal" + (backward ? "" : " stats"));
     // Forward k and v lie apart; backward k and dK.
     Problem apart = near;
     FarRows::place(&apart.k);

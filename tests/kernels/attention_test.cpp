@@ -20,13 +20,6 @@ namespace {
 using attention::AttentionEngine;
 using attention::Problem;
 
-Problem problem_of(const std::string& line) {
-  std::string why;
-  const auto problem = attention::from_text(line, &why);
-  if (!problem) throw std::runtime_error(line + ": " + why);
-  return *problem;
-}
-
 // GPUDNN_TEST_ENGINE=name keeps to one engine, where a new one is tried out; names of other operations' engines are
 // theirs.
 const char* only_engine() {
@@ -62,7 +55,7 @@ std::string check_engines(const AttentionCase& c, int* runs, int more_runs = 0) 
 void expect_correct(const std::string& line, std::uint64_t seed = 1, double magnitude = 1, int zero_lengths = 0,
                     int more_runs = 0) {
   AttentionCase c;
-  c.problem = problem_of(line);
+  c.problem = attention_problem(line);
   c.seed = seed;
   c.magnitude = magnitude;
   c.zero_lengths = zero_lengths;
@@ -90,7 +83,7 @@ TEST(Attention, TextRoundTrip) {
 
 TEST(Attention, RefusesWithAReason) {
   const auto refusal = [](const char* line) {
-    (void)validate(problem_of(line));
+    (void)validate(attention_problem(line));
     return take_error_text();
   };
   EXPECT_NE(refusal("attention fwd f16 b1h5/2/2s4d8").find("must divide"), std::string::npos);
@@ -114,19 +107,20 @@ TEST(Attention, ReferenceByHand) {
   args.o = {o};
   args.stats = {stats};
   const Backend& host = Backend::host();
-  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats"), args, nullptr, 0),
+  ASSERT_EQ(run(host.handle(), attention_problem("attention fwd f64 b1h1s1/2d1 stats"), args, nullptr, 0),
             GPUDNN_STATUS_SUCCESS);
   EXPECT_NEAR(o[0], 7, 1e-14);
   EXPECT_NEAR(stats[0], std::log(4.0), 1e-14);
   // A causal row 0 sees column 0 alone; from the bottom right it sees both.
-  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats causal"), args, nullptr, 0),
+  ASSERT_EQ(run(host.handle(), attention_problem("attention fwd f64 b1h1s1/2d1 stats causal"), args, nullptr, 0),
             GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(o[0], 4);
-  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats causal bottom_right"), args, nullptr, 0),
-            GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      run(host.handle(), attention_problem("attention fwd f64 b1h1s1/2d1 stats causal bottom_right"), args, nullptr, 0),
+      GPUDNN_STATUS_SUCCESS);
   EXPECT_NEAR(o[0], 7, 1e-14);
   // A window of one column is the row's own; nothing is left where it lies before the first.
-  ASSERT_EQ(run(host.handle(), problem_of("attention fwd f64 b1h1s1/2d1 stats right=-1"), args, nullptr, 0),
+  ASSERT_EQ(run(host.handle(), attention_problem("attention fwd f64 b1h1s1/2d1 stats right=-1"), args, nullptr, 0),
             GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(o[0], 0);
   EXPECT_EQ(stats[0], -INFINITY);
@@ -146,7 +140,7 @@ TEST(Attention, GradientsByHand) {
   args.dq = {dq};
   args.dk = {dk};
   args.dv = {dv};
-  ASSERT_EQ(run(Backend::host().handle(), problem_of("attention bwd f64 b1h1s1/2d1"), args, nullptr, 0),
+  ASSERT_EQ(run(Backend::host().handle(), attention_problem("attention bwd f64 b1h1s1/2d1"), args, nullptr, 0),
             GPUDNN_STATUS_SUCCESS);
   EXPECT_NEAR(dv[0], 0.25, 1e-14);
   EXPECT_NEAR(dv[1], 0.75, 1e-14);
@@ -171,7 +165,7 @@ TEST(Attention, GradientsByDifferences) {
     attention::Args args;
     args.q = {q.data()}, args.k = {k.data()}, args.v = {v.data()}, args.o = {o.data()}, args.stats = {stats.data()};
     args.bias = bias.data(), args.sink = sink.data(), args.alibi_slopes = slopes.data();
-    EXPECT_EQ(run(Backend::host().handle(), problem_of("attention fwd" + shape + " stats"), args, nullptr, 0),
+    EXPECT_EQ(run(Backend::host().handle(), attention_problem("attention fwd" + shape + " stats"), args, nullptr, 0),
               GPUDNN_STATUS_SUCCESS);
     double sum = 0;
     for (std::size_t i = 0; i < o.size(); ++i) sum += o[i] * d_o[i];
@@ -183,9 +177,9 @@ TEST(Attention, GradientsByDifferences) {
   args.bias = bias.data(), args.sink = sink.data(), args.alibi_slopes = slopes.data(), args.d_o = {d_o.data()};
   args.dq = {dq.data()}, args.dk = {dk.data()}, args.dv = {dv.data()}, args.dbias = dbias.data(),
   args.dsink = dsink.data();
-  ASSERT_EQ(
-      run(Backend::host().handle(), problem_of("attention bwd" + shape + " dbias=f64:1x2x3x4 dsink"), args, nullptr, 0),
-      GPUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(run(Backend::host().handle(), attention_problem("attention bwd" + shape + " dbias=f64:1x2x3x4 dsink"), args,
+                nullptr, 0),
+            GPUDNN_STATUS_SUCCESS);
   const auto expect_slope = [&](double* value, double gradient) {
     constexpr double kStep = 1e-5;
     const double before = *value;
@@ -283,7 +277,7 @@ Device described(const char* name, int major, int minor, int multiprocessors, in
 TEST(Attention, ChosenBelowHopper) {
   Device device = described("", 8, 6, 84, 6);
   const auto chosen = [&](const char* line, int alignment) -> std::string {
-    const AttentionEngine* const engine = choose(device, problem_of(line), alignment);
+    const AttentionEngine* const engine = choose(device, attention_problem(line), alignment);
     return engine == nullptr ? "none" : engine->name;
   };
   EXPECT_EQ(chosen("attention fwd f16 b1h4/2s300d128 causal stats", 16), "flash_sm80");
@@ -300,7 +294,7 @@ TEST(Attention, ChosenBelowHopper) {
 // An engine that wants more workspace than the caller has is passed over: here one that splits the keys of a window.
 TEST(Attention, AnEngineThatWantsMoreWorkspaceIsPassedOver) {
   const Device device = described("NVIDIA H200", 9, 0, 132, 50);
-  const attention::Problem problem = problem_of("attention fwd bf16 b7h2s302/548d152/32 left=166 right=180");
+  const attention::Problem problem = attention_problem("attention fwd bf16 b7h2s302/548d152/32 left=166 right=180");
   const AttentionEngine* const first = choose(device, problem, 16);
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(std::string(first->name), "decode_sm90");
@@ -324,7 +318,7 @@ TEST(Attention, WorkspaceOfTheWidestWindowIsEnoughForAnyOther) {
                              text("/", random.between(1, 9000)) + text("d", 8 * random.between(1, 32));
     SCOPED_TRACE(line);
     const auto with = [&](std::int64_t left, std::int64_t right) {
-      return problem_of(line + text(" left=", left) + text(" right=", right));
+      return attention_problem(line + text(" left=", left) + text(" right=", right));
     };
     constexpr std::int64_t kWidest = std::int64_t{1} << 40;
     const std::size_t planned = workspace_bytes(device, with(kWidest, kWidest));
@@ -452,7 +446,7 @@ TEST(Attention, RaggedSequencesStartAnywhere) {
                                     "attention bwd f16 b3h4/2s130/200d64 scale=0.125 causal" + sequences + gradients,
                                     "attention bwd bf16 b3h2s100/140d128 scale=0.088" + sequences + gradients}) {
       AttentionCase c;
-      c.problem = problem_of(line);
+      c.problem = attention_problem(line);
       c.first_offset = first;
       int runs = 0;
       EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
@@ -470,7 +464,7 @@ TEST(Attention, RaggedReadsNothingBeyondItsMemory) {
                                   "attention bwd bf16 b5h2s100/140d128 scale=0.088" + sequences + gradients}) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       AttentionCase c;
-      c.problem = problem_of(line);
+      c.problem = attention_problem(line);
       c.seed = seed;
       c.zero_lengths = seed % 2 == 0 ? 2 : 0;
       const std::shared_ptr<const PreparedAttention> prepared = prepare(c);
@@ -497,7 +491,7 @@ TEST(Attention, EveryEngineOfHopperHasCases) {
   for (const char* file :
        {"edges", "options", "options_backward", "decode", "any_layout", "float8", "float8_backward"}) {
     for (const std::string& line : case_lines("attention/" + std::string(file) + ".txt")) {
-      problems.push_back(problem_of(line));
+      problems.push_back(attention_problem(line));
     }
   }
   for (const AttentionEngine& engine : attention::engines()) {

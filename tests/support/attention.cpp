@@ -504,6 +504,13 @@ std::string judge_all(const Problem& problem, double magnitude, bool same_rule, 
 
 }  // namespace
 
+Problem attention_problem(const std::string& line) {
+  std::string why;
+  const auto problem = attention::from_text(line, &why);
+  if (!problem) throw std::runtime_error(line + ": " + why);
+  return *problem;
+}
+
 std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +

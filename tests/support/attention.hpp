@@ -15,6 +15,9 @@
 
 namespace gpudnn::test {
 
+// The problem that the line says; throws where it says none.
+[[nodiscard]] attention::Problem attention_problem(const std::string& line);
+
 struct AttentionCase {
   attention::Problem problem;
   std::uint64_t seed = 1;
