@@ -83,7 +83,7 @@ std::string last_error() {
 namespace {
 
 // A descriptor whose attributes all are expected to be taken.
-struct Expected {
+struct AcceptingDescriptor {
   BackendDescriptor* descriptor;
   [[nodiscard]] bool try_set(int name, int type, std::int64_t count, const void* elements) const {
     return descriptor->set(name, type, count, elements) == GPUDNN_STATUS_SUCCESS;
@@ -97,16 +97,16 @@ BackendDescriptor make_operation(const graph::Node& node, const std::vector<Back
                                  std::vector<BackendDescriptor>* companions) {
   const graph::OpRow& row = graph::row_of(node.op);
   BackendDescriptor op(row.kind);
-  Expected expected{&op};
+  AcceptingDescriptor accepting{&op};
   if (row.companion >= 0) {
     BackendDescriptor companion(row.companion);
-    Expected beside{&companion};
+    AcceptingDescriptor beside{&companion};
     client::set_companion(row, node, &beside);
     EXPECT_EQ(companion.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
     EXPECT_EQ(op.set_descriptor(row.companion_attribute, companion), GPUDNN_STATUS_SUCCESS) << last_error();
     companions->push_back(std::move(companion));
   }
-  client::set_operation(row, node, tensors, &expected);
+  client::set_operation(row, node, tensors, &accepting);
   EXPECT_EQ(op.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   return op;
 }
@@ -115,8 +115,8 @@ BackendDescriptor make_operation(const graph::Node& node, const std::vector<Back
 
 BackendDescriptor make_tensor(const graph::Tensor& tensor, const BackendDescriptor* offsets) {
   BackendDescriptor descriptor(graph::kTensor);
-  Expected expected{&descriptor};
-  client::set_tensor(tensor, offsets == nullptr ? nullptr : offsets->get(), &expected);
+  AcceptingDescriptor accepting{&descriptor};
+  client::set_tensor(tensor, offsets == nullptr ? nullptr : offsets->get(), &accepting);
   EXPECT_EQ(descriptor.finalize(), GPUDNN_STATUS_SUCCESS) << last_error();
   return descriptor;
 }

@@ -274,18 +274,18 @@ TEST(GraphReplay, AnAddendThatCountsNothingIsNotRead) {
 }
 
 // softmax(scale q k^T, masked) v by its definition, against the composite that clients send and the single operation.
-struct Expected {
+struct DefinedAttention {
   std::vector<double> o, stats;
 };
-Expected attention(const Memory& m, std::int64_t q_uid, std::int64_t k_uid, std::int64_t v_uid, double scale,
-                   bool causal, bool k_transposed) {
+DefinedAttention attention(const Memory& m, std::int64_t q_uid, std::int64_t k_uid, std::int64_t v_uid, double scale,
+                           bool causal, bool k_transposed) {
   const auto dims = [&m](std::int64_t uid) {
     return m.graph().tensors[static_cast<std::size_t>(m.graph().find(uid))].geometry.dims;
   };
   const std::int64_t b = dims(q_uid)[0], h = dims(q_uid)[1], rows = dims(q_uid)[2], d = dims(q_uid)[3];
   const std::int64_t hk = dims(k_uid)[1], keys = dims(v_uid)[2], hv = dims(v_uid)[1], w = dims(v_uid)[3];
   const std::vector<double> q = m.values(q_uid), k = m.values(k_uid), v = m.values(v_uid);
-  Expected e;
+  DefinedAttention e;
   for (std::int64_t n = 0; n < b * h * rows; ++n) {
     const std::int64_t i = n % rows, head = n / rows % h, batch = n / rows / h;
     const std::int64_t kh = batch * hk + head / (h / hk), vh = batch * hv + head / (h / hv);
@@ -325,7 +325,7 @@ TEST(GraphReplay, AttentionByItsDefinition) {
   memory.set_all(6, 0.5);
   ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &memory), GPUDNN_STATUS_SUCCESS)
       << last_error();
-  const Expected e = attention(memory, 1, 2, 3, 0.5, false, false);
+  const DefinedAttention e = attention(memory, 1, 2, 3, 0.5, false, false);
   expect_near(memory.values(4), e.o, 1e-6);
   expect_near(memory.values(5), e.stats, 1e-6);
 }
@@ -358,7 +358,7 @@ TEST(GraphReplay, CompositeCausalAttentionByItsDefinition) {
   memory.set_all(7, -kInfinity);
   ASSERT_EQ(execute(handle, make_plan(client.graph_descriptor, kInterpreter), &memory), GPUDNN_STATUS_SUCCESS)
       << last_error();
-  const Expected e = attention(memory, 1, 2, 3, 0.5, true, true);
+  const DefinedAttention e = attention(memory, 1, 2, 3, 0.5, true, true);
   expect_near(memory.values(4), e.o, 1e-5);
   expect_near(memory.values(5), e.stats, 1e-5);
 }
