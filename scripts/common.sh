@@ -43,8 +43,9 @@ configure() {
   local preset=$1
   shift
   local options=("$@")
-  if command -v ccache >/dev/null; then
-    # It knows a compilation by all of its text, which a precompiled header hides.
+  if [[ $preset != host ]] && command -v ccache >/dev/null; then
+    # It knows a compilation by all of its text, which a precompiled header hides. The host preset is small enough to be
+    # built as a user without ccache builds it, so that what compiles only without the precompiled headers is found.
     options+=(-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     [[ $preset != cuda ]] || options+=(-DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
