@@ -43,10 +43,12 @@ double flops_rate(Arithmetic arithmetic, bool tensor_cores, const DeviceRates& r
     case Arithmetic::bf16:
       return tensor_cores ? rates.half_flops : rates.fma_flops;
     case Arithmetic::f8:
+    case Arithmetic::integer:
       return 2 * rates.half_flops;
-    default:
-      return rates.fma_flops;
+    case Arithmetic::f32:
+      break;
   }
+  return rates.fma_flops;
 }
 
 bool uses_tensor_cores(const Task& task) {

@@ -20,7 +20,7 @@ struct Ceilings {
   double tflops_tf32 = 415;
   double tflops_f16 = 767;
   double tflops_bf16 = 797;
-  double tflops_f8 = 1500;
+  double tflops_f8 = 1500;  // and of 8-bit integers, whose instructions are as fast
 };
 
 // The bound on ||ours - theirs|| / ||theirs|| by the arithmetic of the problem. Both libraries round, in different
@@ -77,9 +77,10 @@ struct Ceilings {
       tflops = fma ? ceilings.tflops_f32 : ceilings.tflops_bf16;
       break;
     case Arithmetic::f8:
+    case Arithmetic::integer:
       tflops = ceilings.tflops_f8;
       break;
-    default:
+    case Arithmetic::f32:
       break;
   }
   const double compute = task.flops / (1e12 * tflops);
