@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -289,11 +290,15 @@ class Emulation {
       }
       return;
     }
-    ASSERT_TRUE(map.box_rows == shape_.columns_of_c() && map.box_columns == bk_);
+    // As many rows as the kernel waits for.
+    ASSERT_EQ(map.box_rows, std::min(shape_.columns_of_c(), static_cast<int>(p_.n_count)));
+    ASSERT_EQ(map.box_columns, bk_);
     load_filters(map, b_, channel, number, first + n, box.data());
+    // What no box reaches stays as it is in shared memory, and must not matter.
+    std::ranges::fill(*b, std::numeric_limits<double>::quiet_NaN());
     for (int i = 0; i < map.box_rows; ++i) {
       for (int j = 0; j < bk_; ++j) {
-        (*b)[static_cast<std::size_t>(j * map.box_rows + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
+        (*b)[static_cast<std::size_t>(j * shape_.columns_of_c() + i)] = box[static_cast<std::size_t>(i * bk_ + j)];
       }
     }
   }

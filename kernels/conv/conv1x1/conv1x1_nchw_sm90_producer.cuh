@@ -37,6 +37,11 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
         chunk_at<I>(p, (kPixelsAreRows ? work.m : work.n) * I::kChunks + rank * kShare + static_cast<std::uint32_t>(i));
   }
   const auto written = static_cast<std::int32_t>(kPixelsAreRows ? work.n * I::kBN : work.m * I::kBM);
+  // A K-major filter's box has no rows beyond those that there are, which TMA takes longer over.
+  constexpr std::uint32_t kMaxRows = kPixelsAreRows ? I::kBN : I::kBM;
+  constexpr std::uint32_t kPixelBytes = kPixelsAreRows ? I::kABytes : I::kBBytes;
+  const std::uint32_t filter_rows = I::kAIsMnMajor || p.out_planes > kMaxRows ? kMaxRows : p.out_planes;
+  const std::uint32_t bytes = kPixelBytes + filter_rows * kRowBytes;
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const auto summed = static_cast<std::int32_t>(k * I::kBK);
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
@@ -44,7 +49,7 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
     if (threadIdx.x == 0) {
       unsigned char* const of_filter = kPixelsAreRows ? shared.b[turn->stage] : shared.a[turn->stage];
       unsigned char* const of_pixels = kPixelsAreRows ? shared.a[turn->stage] : shared.b[turn->stage];
-      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+      ptx::mbarrier_arrive_expect_tx(full, bytes);
 #pragma unroll
       for (int i = 0; i < kShare; ++i) {
         if constexpr (I::kCluster > 1) {
@@ -68,19 +73,31 @@ __device__ __forceinline__ void produce_along(const Params& p, Shared<I>& shared
   constexpr int kBlockBytes = kBlock * kRowBytes;
   const auto row = static_cast<std::int32_t>(work.m * I::kBM);
   const auto column = static_cast<std::int32_t>(work.n * I::kBN);
+  // Boxes have no planes beyond those that there are; those that would have none are not fetched.
+  const auto boxes_of = [](std::uint32_t planes, std::uint32_t first, std::uint32_t rows) {
+    const std::uint32_t left = planes - first;
+    return ((left < rows ? left : rows) + kBlock - 1) / kBlock;
+  };
+  const std::uint32_t a_boxes = boxes_of(p.out_planes, work.m * I::kBM, I::kBM);
+  const std::uint32_t b_boxes = boxes_of(p.in_planes, work.n * I::kBN, I::kBN);
+  const std::uint32_t bytes = (a_boxes * (p.out_planes < kBlock ? p.out_planes : kBlock) +
+                               b_boxes * (p.in_planes < kBlock ? p.in_planes : kBlock)) *
+                              kRowBytes;
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const Chunk chunk = chunk_at<I>(p, k);
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
     std::uint64_t* const full = &shared.full[turn->stage];
     if (threadIdx.x == 0) {
-      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+      ptx::mbarrier_arrive_expect_tx(full, bytes);
 #pragma unroll
       for (int i = 0; i < I::kBM / kBlock; ++i) {
+        if (static_cast<std::uint32_t>(i) >= a_boxes) break;
         ptx::tma_tile_3d(shared.a[turn->stage] + i * kBlockBytes, &p.out, full, chunk.pixel, row + i * kBlock,
                          chunk.image);
       }
 #pragma unroll
       for (int i = 0; i < I::kBN / kBlock; ++i) {
+        if (static_cast<std::uint32_t>(i) >= b_boxes) break;
         ptx::tma_tile_3d(shared.b[turn->stage] + i * kBlockBytes, &p.in, full, chunk.pixel, column + i * kBlock,
                          chunk.image);
       }

@@ -56,6 +56,12 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
   const auto first_filter = static_cast<std::int32_t>(work.group * p.b_channels);
   const auto n = static_cast<std::int32_t>(work.n * I::kColumnsOfC);
 
+  // A K-major filter has no rows in its box beyond those that there are (set_filter_rows).
+  constexpr std::uint32_t kRowOfFilter = I::kBK * sizeof(typename I::T);
+  const std::uint32_t filter_rows = p.n_count < I::kColumnsOfC ? p.n_count : I::kColumnsOfC;
+  const std::uint32_t bytes =
+      I::kFilterIsMnMajor ? I::kABytes + I::kBBytes : (I::kRowsOfC + filter_rows) * kRowOfFilter;
+
   // k counts taps fastest, in the order s, r, t, then chunks of channels: neighbouring taps share pixels, which the L2
   // still has if they are read soon.
   std::uint32_t chunk = 0;
@@ -82,7 +88,7 @@ __device__ __forceinline__ void produce_pixels_by_filters(const Params& p, Share
                                     static_cast<std::int32_t>(r) * problem.tap_step[1] +
                                     static_cast<std::int32_t>(t) * problem.tap_step[2];
     if (threadIdx.x == 0) {
-      ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
+      ptx::mbarrier_arrive_expect_tx(full, bytes);
       unsigned char* const pixels = I::kSwapped ? shared.b[turn->stage] : shared.a[turn->stage];
       unsigned char* const filters = I::kSwapped ? shared.a[turn->stage] : shared.b[turn->stage];
       load_rows<kAIsMatrix>(p, pixels, p.a[work.stride_phase], full, first_channel + channel, first_pixel, window,

@@ -97,9 +97,9 @@ void set_filter(const Problem& problem, const planes::TileShape& shape, const Pl
   map.steps[1] = kMapAlignment;
   // Rows along the sum: as many as the tile has written planes. Across it: those of a block of the sum.
   const bool rows_are_summed = problem.direction == Direction::dgrad && shape.kind == Kind::across;
-  map.box_rows = rows_are_summed              ? static_cast<std::int32_t>(kRowBytes / sizes.element)
-                 : shape.kind == Kind::across ? shape.bm
-                                              : shape.bn;
+  const int written = shape.kind == Kind::across ? shape.bm : shape.bn;
+  map.box_rows = static_cast<std::int32_t>(rows_are_summed ? kRowBytes / sizes.element
+                                                           : std::min<std::int64_t>(written, sizes.out_planes));
 }
 
 bool divides(std::int64_t divisor, const std::int64_t (&steps)[2]) {
@@ -200,7 +200,10 @@ PlanesSizes planes_sizes(const Problem& problem) {
   s.element = element_size(problem);
   s.in_planes = in_of(problem).dims[1];
   s.out_planes = out_of(problem).dims[1];
-  s.chunks = out_of(problem).dims[0] * ceil_div(pixels_of(out_of(problem)), kRowBytes / s.element);
+  const std::int64_t pixels = pixels_of(out_of(problem));
+  const std::int64_t of_plane = ceil_div(pixels, kRowBytes / s.element);
+  s.chunks = out_of(problem).dims[0] * of_plane;
+  s.cut_chunks = pixels % (kRowBytes / s.element) != 0 ? 1 / static_cast<double>(of_plane) : 0;
   s.by_threads = alignment_of(problem, s.element) < kMapAlignment;
   s.cuts_sectors = (image_of(problem.x, s.element).plane | image_of(problem.y, s.element).plane) % 32 != 0;
   if (problem.direction == Direction::wgrad) return s;
@@ -249,8 +252,10 @@ PlanesPlan planes_plan(const Problem& problem, const Config& config) {
   p.out_planes = static_cast<std::uint32_t>(out.planes);
   plan.in_has_map = !shape.by_threads;
   plan.out_has_map = !shape.by_threads && shape.kind != Kind::across_tf32;
-  if (plan.in_has_map) plan.in = map_of(in, along ? planes::kBlock : chunk);
-  if (plan.out_has_map) plan.out = map_of(out, planes::kBlock);
+  // The filter gradient fetches both, in boxes of the planes that there are.
+  const auto block = [&](std::int64_t all) { return static_cast<int>(std::min<std::int64_t>(planes::kBlock, all)); };
+  if (plan.in_has_map) plan.in = map_of(in, along ? block(in.planes) : chunk);
+  if (plan.out_has_map) plan.out = map_of(out, along ? block(out.planes) : planes::kBlock);
   p.in_step[0] = in.plane;
   p.in_step[1] = in.image;
   p.out_step[0] = out.plane;

@@ -47,6 +47,7 @@ struct PlanesSizes {
   std::int64_t element = 2;  // bytes
   std::int64_t in_planes = 0, out_planes = 0;
   std::int64_t chunks = 0;       // of kRowBytes of the pixels of all images
+  double cut_chunks = 0;         // share of them that end with a plane, and are shorter
   bool by_threads = false;       // planes do not begin at multiples of 16 bytes: no maps
   bool cuts_sectors = false;     // ... nor of 32
   std::size_t filter_bytes = 0;  // of its copy, in whole 256; 0: none is made

@@ -261,6 +261,14 @@ std::size_t transposition_bytes(const Problem& problem) { return (size_in_bytes(
 
 // --- the directions ------------------------------------------------------------------------------------------------
 
+// A filter of [outputs][taps][summed] in boxes of as many outputs as a tile has columns, or fewer where all are fewer:
+// TMA takes longer over a row out of bounds than over one that is there.
+void set_filter_rows(const View& view, const sm90::TileShape& shape, std::int64_t summed, std::int64_t outputs,
+                     Sm90Plan* plan) {
+  const auto rows = static_cast<std::int32_t>(std::min<std::int64_t>(shape.columns_of_c(), outputs));
+  plan->filter = {summed, view.taps, view.groups * outputs, 0, block_elements(view, shape), rows};
+}
+
 void plan_forward(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
   sm90::Params& p = plan->params;
   AxisClass c[kAxes];
@@ -287,8 +295,7 @@ void plan_forward(const Problem& problem, const View& view, const sm90::TileShap
   plan->a[0] = image_map(view, true, c, true, shape.rows_of_c());
   plan->a[0].box_channels = block_elements(view, shape);
   find_matrix(c, p.problem[0], &plan->a[0]);
-  plan->filter = {view.channels,       view.taps, view.groups * view.filters, 0, block_elements(view, shape),
-                  shape.columns_of_c()};
+  set_filter_rows(view, shape, view.channels, view.filters, plan);
 }
 
 void plan_data_gradient(const Problem& problem, const View& view, const sm90::TileShape& shape, Sm90Plan* plan) {
@@ -330,8 +337,7 @@ void plan_data_gradient(const Problem& problem, const View& view, const sm90::Ti
     p.b_channels = static_cast<std::uint32_t>(view.channels);
     plan->transposes_filter = transposes_filter(problem);
     if (plan->transposes_filter) plan->filter_bytes = size_in_bytes(problem.w);
-    plan->filter = {view.filters,        view.taps, view.groups * view.channels, 0, block_elements(view, shape),
-                    shape.columns_of_c()};
+    set_filter_rows(view, shape, view.filters, view.channels, plan);
   }
 }
 
