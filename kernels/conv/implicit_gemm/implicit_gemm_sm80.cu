@@ -1,6 +1,8 @@
 // The launch of the mma.sync implicit GEMM: the instance of a row and type, and the reduction of a split one.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/conv/implicit_gemm/implicit_gemm_sm80.cuh"
+#include <cuda_runtime_api.h>
+
+#include "kernels/conv/implicit_gemm/implicit_gemm_sm80.hpp"
 
 namespace gpudnn::kernels::sm80 {
 namespace {
@@ -8,14 +10,19 @@ namespace {
 // Compiled for the same targets as the kernels, and small.
 __global__ void target_of_this_build() {}
 
-}  // namespace
+template <ElementType kType>
+void launch_type(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  switch (part_of_row(row)) {
+    case 0:
+      return launch_part<kType, 0>(row, params, blocks, stream);
+    case 1:
+      return launch_part<kType, 1>(row, params, blocks, stream);
+    default:
+      return launch_part<kType, 2>(row, params, blocks, stream);
+  }
+}
 
-template <>
-void launch_type<ElementType::f16>(int, const Params&, std::uint32_t, CUstream_st*);
-template <>
-void launch_type<ElementType::bf16>(int, const Params&, std::uint32_t, CUstream_st*);
-template <>
-void launch_type<ElementType::f32>(int, const Params&, std::uint32_t, CUstream_st*);
+}  // namespace
 
 // What counts is the target that the code was compiled for, not the device: an sm_80 that runs the intermediate form of
 // sm_75 would run empty kernels.

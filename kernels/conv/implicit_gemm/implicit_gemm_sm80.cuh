@@ -153,20 +153,25 @@ void launch_orientation(const Params& params, std::uint32_t blocks, CUstream_st*
   }
 }
 
-// Defined where its instances are, so that a file that only calls it does not compile the kernels.
-template <ElementType kType>
-void launch_type(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream);
+template <ElementType kType, int kRow>
+void launch_row(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  if constexpr (kType != ElementType::f32 && kTiles[kRow].halves_warps_n > 0) {
+    if (needs_halves(params)) return launch_orientation<kType, kRow, true>(params, blocks, stream);
+  }
+  launch_orientation<kType, kRow, false>(params, blocks, stream);
+}
 
-template <ElementType kType, std::size_t... kRows>
-void launch_rows(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream,
-                 std::index_sequence<kRows...>) {
-  const auto launch_row = [&]<int kRow>() {
-    if constexpr (kType != ElementType::f32 && kTiles[kRow].halves_warps_n > 0) {
-      if (needs_halves(params)) return launch_orientation<kType, kRow, true>(params, blocks, stream);
+template <ElementType kType, int kPart>
+void launch_part(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  const auto try_row = [&]<int kRow>() {
+    if constexpr (part_of_row(kRow) == kPart) {
+      if (row == kRow) launch_row<kType, kRow>(params, blocks, stream);
     }
-    launch_orientation<kType, kRow, false>(params, blocks, stream);
   };
-  ((row == static_cast<int>(kRows) ? launch_row.template operator()<static_cast<int>(kRows)>() : void()), ...);
+  [&]<std::size_t... kRows>(std::index_sequence<kRows...>) {
+    (try_row.template operator()<static_cast<int>(kRows)>(), ...);
+  }
+  (std::make_index_sequence<kTileCount>());
 }
 
 }  // namespace gpudnn::kernels::sm80

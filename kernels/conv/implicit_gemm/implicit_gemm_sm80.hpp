@@ -39,6 +39,10 @@ constexpr TileRow kTiles[] = {
 };
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 
+// Which file has a row's instances: the first call into a module loads all of it, 5 ms for those of all rows. Rows with
+// instances for halves have twice as many as others.
+constexpr int part_of_row(int row) { return row == 1 ? 0 : row < 3 ? 1 : 2; }
+
 // How an operand lies in shared memory and gets there.
 struct Load {
   bool k_major = false;     // neighbours in k lie side by side, else neighbours in m or n
@@ -57,6 +61,10 @@ constexpr bool needs_halves(const Params& p) { return p.a.vector < 4 || p.b.vect
 // Whether this library holds machine code, or an intermediate form of it, that runs these kernels on the current
 // device.
 [[nodiscard]] bool available();
+
+// Launches the instance of a row of the part; one of another part does nothing.
+template <ElementType kType, int kPart>
+void launch_part(int row, const Params& params, std::uint32_t blocks, CUstream_st* stream);
 
 // Launches the instance of kTiles[row] for the parameters on `blocks` blocks. With splits > 1 the sums go to the
 // workspace, and the SIMT engine's reduction follows.
