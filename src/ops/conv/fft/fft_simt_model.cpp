@@ -33,8 +33,7 @@ constexpr double kMaxBytes = 8e9;
 constexpr double kChunkBytes[] = {256e6, 64e6};
 constexpr int kMaxChunks = 64;
 
-Candidate candidate_of(const Problem& p, const Config& config, const Device& device) {
-  const FourierLaunch l = fourier_launch(p, config);
+Candidate candidate_of(const Problem& p, const Config& config, const FourierLaunch& l, const Device& device) {
   const TransformBytes bytes = {4.0 * static_cast<double>(l.data_at),
                                 4.0 * static_cast<double>(l.product_at - l.data_at),
                                 4.0 * static_cast<double>(l.workspace_floats - l.product_at)};
@@ -45,45 +44,43 @@ Candidate candidate_of(const Problem& p, const Config& config, const Device& dev
   return {config, seconds + (1 + 2 * chunks) * kCodeSeconds, fourier_workspace(l)};
 }
 
-// Of a size of tiles the product tile that the model finds best, for all tiles at once.
+// Of a size of tiles the product tile that the model finds best, for all tiles at once. Nothing but the product depends
+// on it.
 Candidate best_row(const Problem& p, int size_index, const Device& device) {
+  Config config;
+  config.tile = size_index * winograd::kProductTileCount;
+  FourierLaunch launch = fourier_launch(p, config);
   Candidate best;
-  for (int row = 0; row < winograd::kProductTileCount; ++row) {
-    Config config;
-    config.tile = size_index * winograd::kProductTileCount + row;
+  for (int row = 0; row < winograd::kProductTileCount; ++row, ++config.tile) {
     config.tile_name = kNames[static_cast<std::size_t>(config.tile)].text;
-    const Candidate one = candidate_of(p, config, device);
+    launch.product_row = row;
+    const Candidate one = candidate_of(p, config, launch, device);
     if (row == 0 || one.seconds < best.seconds) best = one;
   }
   return best;
 }
 
-// The same in parts.
-Candidate in_parts(const Problem& p, const Candidate& whole, int parts, const Device& device) {
-  Config config = whole.config;
-  config.split_k = parts;
-  return candidate_of(p, config, device);
-}
-
 void offer_chunks(const Problem& p, int size, const Device& device, std::vector<Candidate>* candidates) {
   const Candidate whole = best_row(p, size, device);
   candidates->push_back(whole);
-  int former = 1;
+  Config config = whole.config;
   for (const double limit : kChunkBytes) {
     const int parts =
         static_cast<int>(std::min<double>(kMaxChunks, std::ceil(static_cast<double>(whole.workspace) / limit)));
-    if (parts == former) continue;
-    former = parts;
-    candidates->push_back(in_parts(p, whole, parts, device));
+    if (parts == config.split_k) continue;
+    config.split_k = parts;
+    candidates->push_back(candidate_of(p, config, fourier_launch(p, config), device));
   }
 }
 
 void offer_best_split(const Problem& p, int size, const Device& device, std::vector<Candidate>* candidates) {
-  const Candidate whole = best_row(p, size, device);
-  Candidate best = whole;
+  Candidate best = best_row(p, size, device);
+  Config config = best.config;
   for (int splits = 2; splits <= 32; splits *= 2) {
-    const Candidate one = in_parts(p, whole, splits, device);
-    if (fourier_launch(p, one.config).product.k_per_split < 4 * winograd::kProductTileK) break;
+    config.split_k = splits;
+    const FourierLaunch launch = fourier_launch(p, config);
+    if (launch.product.k_per_split < 4 * winograd::kProductTileK) break;
+    const Candidate one = candidate_of(p, config, launch, device);
     if (one.seconds < best.seconds) best = one;
   }
   candidates->push_back(best);

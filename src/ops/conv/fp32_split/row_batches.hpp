@@ -79,12 +79,20 @@ void offer_chunks(const Problem& problem, Config config, std::span<const double>
   const auto whole = make(problem, config);
   const auto bytes = static_cast<double>(whole.workspace - whole.data_at);
   std::int64_t former = 0;
+  const auto offer = [&](const auto& launch) {
+    if (launch.chunk_tiles == former) return;
+    former = launch.chunk_tiles;
+    candidates->push_back({config, seconds(launch), launch.workspace});
+  };
   for (const double limit : limits) {
-    config.split_k = static_cast<std::int32_t>(std::min(kMaxChunks, std::ceil(bytes / limit)));
-    const auto l = make(problem, config);
-    if (l.chunk_tiles == former) continue;
-    former = l.chunk_tiles;
-    candidates->push_back({config, seconds(l), l.workspace});
+    const auto chunks = static_cast<std::int32_t>(std::min(kMaxChunks, std::ceil(bytes / limit)));
+    if (chunks == config.split_k && former > 0) continue;
+    config.split_k = chunks;
+    if (chunks == 1) {
+      offer(whole);
+    } else {
+      offer(make(problem, config));
+    }
   }
 }
 

@@ -41,48 +41,52 @@ double seconds_of(const Problem& p, const WinogradLaunch& l, const DeviceRates& 
 constexpr double kChunkBytes[] = {256e6, 64e6, 32e6};
 constexpr int kMaxChunks = 64;
 
-void offer(const Problem& problem, const Config& config, const Device& device, std::vector<Candidate>* candidates) {
-  const WinogradLaunch launch = winograd_launch(problem, config);
-  candidates->push_back({config, seconds_of(problem, launch, device.rates), winograd_workspace(launch)});
-}
-
-void offer_chunks(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
-  config.split_k = 1;
-  const WinogradLaunch whole = winograd_launch(problem, config);
-  const double bytes = 4.0 * static_cast<double>(whole.workspace_floats - whole.data_at);
-  int former = 0;
-  for (const double limit : {1e18, kChunkBytes[0], kChunkBytes[1], kChunkBytes[2]}) {
-    config.split_k = static_cast<std::int32_t>(std::min<double>(kMaxChunks, std::ceil(bytes / limit)));
-    if (config.split_k == former) continue;
-    former = config.split_k;
-    offer(problem, config, device, candidates);
+// The launches of a size of tiles that are offered: of the filter gradient the one without splits.
+std::vector<WinogradLaunch> launches_of(const Problem& problem, int side) {
+  Config config;
+  config.tile = side * winograd::kProductTileCount;
+  std::vector<WinogradLaunch> launches = {winograd_launch(problem, config)};
+  if (problem.direction == Direction::wgrad) return launches;
+  const double bytes = 4.0 * static_cast<double>(launches[0].workspace_floats - launches[0].data_at);
+  for (const double limit : kChunkBytes) {
+    const auto chunks = static_cast<std::int32_t>(std::min<double>(kMaxChunks, std::ceil(bytes / limit)));
+    if (chunks == config.split_k) continue;
+    config.split_k = chunks;
+    launches.push_back(winograd_launch(problem, config));
   }
+  return launches;
 }
 
 // The split that the model finds best.
-void offer_best_split(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
+Candidate best_split(const Problem& problem, Config config, WinogradLaunch launch, const Device& device) {
   Candidate best;
   for (int splits = 1; splits <= 64; splits += splits < 4 ? 1 : splits / 4) {
     config.split_k = splits;
-    const WinogradLaunch launch = winograd_launch(problem, config);
+    set_winograd_splits(splits, &launch);
     if (splits > 1 && launch.product.k_per_split < 4 * winograd::kProductTileK) break;
     const double seconds = seconds_of(problem, launch, device.rates);
     if (splits == 1 || seconds < best.seconds) best = {config, seconds, winograd_workspace(launch)};
   }
-  candidates->push_back(best);
+  return best;
 }
 
 }  // namespace
 
 void winograd_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  std::vector<WinogradLaunch> launches;
   for (int i = 0; i < kRows; ++i) {
+    const int row = i % winograd::kProductTileCount;  // on which nothing but the product depends
+    if (row == 0) launches = launches_of(problem, i / winograd::kProductTileCount);
     Config config;
     config.tile = i;
     config.tile_name = kNames[static_cast<std::size_t>(i)].text;
-    if (problem.direction == Direction::wgrad) {
-      offer_best_split(problem, config, device, candidates);
-    } else {
-      offer_chunks(problem, config, device, candidates);
+    for (WinogradLaunch& launch : launches) {
+      launch.product_row = row;
+      config.split_k = launch.split_k;
+      candidates->push_back(
+          problem.direction == Direction::wgrad
+              ? best_split(problem, config, launch, device)
+              : Candidate{config, seconds_of(problem, launch, device.rates), winograd_workspace(launch)});
     }
   }
 }

@@ -115,9 +115,6 @@ void set_filter_launch(const Problem& p, std::int64_t splits, WinogradLaunch* l)
   b.m = static_cast<std::int32_t>(outputs);
   b.n = static_cast<std::int32_t>(inputs);
   b.k = static_cast<std::int32_t>(l->tiles);
-  b.k_per_split = static_cast<std::int32_t>(ceil_div(ceil_div(l->tiles, splits), winograd::kProductTileK) *
-                                            winograd::kProductTileK);
-  b.splits = static_cast<std::int32_t>(ceil_div(l->tiles, b.k_per_split));
   b.batches = static_cast<std::int32_t>(points * p.groups);
   b.a_pitch = static_cast<std::int32_t>(y_pitch);
   b.b_pitch = static_cast<std::int32_t>(x_pitch);
@@ -138,12 +135,11 @@ void set_filter_launch(const Problem& p, std::int64_t splits, WinogradLaunch* l)
   o.point = p.groups * b.c_batch;
   o.row = x_pitch;
   o.split = b.c_split;
-  o.splits = b.splits;
 
   l->filter_at = 0;  // of dy, which stands for the filter
   l->data_at = points * y.transformed.point;
   l->product_at = l->data_at + points * x.transformed.point;
-  l->workspace_floats = l->product_at + b.splits * b.c_split;
+  set_winograd_splits(splits, l);
 }
 
 }  // namespace
@@ -176,6 +172,15 @@ std::int64_t winograd_tiles(const Problem& p, int m) {
   return pixels.dims[0] * ceil_div(pixels.dims[2], m) * ceil_div(pixels.dims[3], m);
 }
 
+void set_winograd_splits(std::int64_t splits, WinogradLaunch* l) {
+  winograd::BatchedProduct& b = l->product;
+  b.k_per_split = static_cast<std::int32_t>(ceil_div(ceil_div(l->tiles, splits), winograd::kProductTileK) *
+                                            winograd::kProductTileK);
+  b.splits = static_cast<std::int32_t>(ceil_div(l->tiles, b.k_per_split));
+  l->filter_output.splits = b.splits;
+  l->workspace_floats = l->product_at + b.splits * b.c_split;
+}
+
 const char* winograd_unsupported_reason(const Problem& p) {
   const char* const reason = transform_unsupported_reason(p);
   if (reason != nullptr) return reason;
@@ -194,6 +199,7 @@ WinogradLaunch winograd_launch(const Problem& p, const Config& config) {
   l.direction = p.direction;
   l.m = winograd::kOutputTiles[config.tile / winograd::kProductTileCount];
   l.product_row = config.tile % winograd::kProductTileCount;
+  l.split_k = config.split_k;
   l.tiles = winograd_tiles(p, l.m);
   l.data = winograd_data(p, windows_of(p), l.m);
   if (p.direction == Direction::wgrad) {

@@ -23,6 +23,7 @@ struct WinogradLaunch {
   kernels::winograd::FilterOutputParams filter_output;
 
   std::int64_t tiles = 0;        // of all images
+  std::int32_t split_k = 1;      // of the config
   std::int64_t chunk_tiles = 0;  // forward and data gradient: tiles that the workspace holds at a time
   std::int64_t first_tap = 0;    // where the taps begin in a filter, in floats
   std::int64_t filter_at = 0, data_at = 0, product_at = 0;
@@ -42,6 +43,8 @@ struct WinogradLaunch {
 
 // `config.split_k`: chunks of tiles that take turns in the workspace; in the filter gradient splits of the product.
 [[nodiscard]] WinogradLaunch winograd_launch(const Problem& problem, const Config& config);
+// Other splits for a launch of the filter gradient.
+void set_winograd_splits(std::int64_t splits, WinogradLaunch* launch);
 [[nodiscard]] std::size_t winograd_workspace(const WinogradLaunch& launch);
 
 void winograd_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);

@@ -67,23 +67,28 @@ double seconds_of(const Problem& p, const WinogradSm90Launch& l, const DeviceRat
 constexpr double kChunkBytes[] = {1e18, 256e6, 64e6, 32e6};
 
 // Whether the chunks are as large with the row's limit as with the one before.
-bool repeats_chunks(const Problem& problem, Config config) {
-  constexpr int kRowsOfSize = kSides * split::kWgradShapeCount;
-  if (config.tile < kRowsOfSize) return false;
-  const std::int64_t tiles = winograd_sm90_launch(problem, config).chunk_tiles;
-  config.tile -= kRowsOfSize;
-  return winograd_sm90_launch(problem, config).chunk_tiles == tiles;
+bool repeats_chunks(const Problem& problem, const Config& config) {
+  const int limit = config.tile / split::kWgradShapeCount / kSides;
+  const int m = winograd::kOutputTiles[config.tile / split::kWgradShapeCount % kSides];
+  return limit > 0 && winograd_sm90_wgrad_chunk(problem, m, kWgradChunkBytes[limit]) ==
+                          winograd_sm90_wgrad_chunk(problem, m, kWgradChunkBytes[limit - 1]);
 }
 
 // One split, and those that fill the device once and twice.
 void offer_rounds(const Problem& problem, Config config, const Device& device, std::vector<Candidate>* candidates) {
   if (repeats_chunks(problem, config)) return;
-  const auto offer = [&](std::int32_t splits) {
-    config.split_k = splits;
-    const WinogradSm90Launch l = winograd_sm90_launch(problem, config);
+  const WinogradSm90Launch whole = winograd_sm90_launch(problem, config);
+  const auto push = [&](const WinogradSm90Launch& l) {
     candidates->push_back({config, seconds_of(problem, l, device.rates), l.workspace});
   };
-  const WinogradSm90Launch whole = winograd_sm90_launch(problem, config);
+  const auto offer = [&](std::int32_t splits) {
+    config.split_k = splits;
+    if (splits == 1) {
+      push(whole);
+    } else {
+      push(winograd_sm90_launch(problem, config));
+    }
+  };
   offer_full_rounds(static_cast<double>(whole.product.tiles), static_cast<double>(whole.k_tiles_of_batch),
                     std::max(device.rates.multiprocessors, 2), 1024, offer);
 }

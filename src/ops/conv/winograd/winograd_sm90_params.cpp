@@ -114,10 +114,7 @@ void set_image_launch(const Problem& p, std::int64_t chunks, WinogradSm90Launch*
 // Filter gradient: each chunk's product is added to that of those before.
 void set_filter_launch(const Problem& p, double chunk_bytes, int splits, WinogradSm90Launch* l) {
   const sm90::TileShape& shape = split::kWgradShapes[l->tile];
-  const std::int64_t channels = pitch_of(channels_of(p, p.x)) + pitch_of(channels_of(p, p.y));
-  const double bytes = static_cast<double>(l->batches * l->tiles * channels) * sizeof(float);
-  const auto chunks = static_cast<std::int64_t>(std::ceil(bytes / chunk_bytes));
-  l->chunk_tiles = round_up(ceil_div(l->tiles, chunks), kPixelsOfKTile);
+  l->chunk_tiles = winograd_sm90_wgrad_chunk(p, l->m, chunk_bytes);
   l->padded_tiles = l->chunk_tiles;
   const Rows x = rows_of(channels_of(p, p.x), l->batches, l->padded_tiles);
   const Rows y = rows_of(channels_of(p, p.y), l->batches, l->padded_tiles);
@@ -156,6 +153,13 @@ void set_filter_launch(const Problem& p, double chunk_bytes, int splits, Winogra
 }
 
 }  // namespace
+
+std::int64_t winograd_sm90_wgrad_chunk(const Problem& p, int m, double chunk_bytes) {
+  const std::int64_t tiles = winograd_tiles(p, m);
+  const std::int64_t channels = pitch_of(channels_of(p, p.x)) + pitch_of(channels_of(p, p.y));
+  const double bytes = static_cast<double>(winograd::points_of(m) * p.groups * tiles * channels) * sizeof(float);
+  return round_up(ceil_div(tiles, static_cast<std::int64_t>(std::ceil(bytes / chunk_bytes))), kPixelsOfKTile);
+}
 
 const char* winograd_sm90_unsupported_reason(const Problem& p) {
   if (const char* const reason = fp32_split_off_reason()) return reason;

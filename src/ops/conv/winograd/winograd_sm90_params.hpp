@@ -34,6 +34,9 @@ struct WinogradSm90Launch : RowProductLaunch {
 // each chunk.
 [[nodiscard]] WinogradSm90Launch winograd_sm90_launch(const Problem& problem, const Config& config);
 
+// Tiles of a chunk of the filter gradient, with m outputs a side and so many bytes of transforms at a time.
+[[nodiscard]] std::int64_t winograd_sm90_wgrad_chunk(const Problem& problem, int m, double chunk_bytes);
+
 void winograd_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates);
 
 }  // namespace gpudnn::conv
