@@ -18,7 +18,7 @@ double seconds_of_k_tile(const Footprint& f, const DeviceRates& rates) {
   const double products = f.flops / (f.flops_rate / multiprocessors * f.efficiency);
   const double l2 = f.l2_bytes / (rates.l2_bytes / multiprocessors * f.l2_efficiency);
   const double cycles = f.cycles / rates.clock;
-  return std::max({products > 0 ? products + cycles / 2 : cycles, l2, cycles});
+  return std::max({products > 0 ? products + cycles / 2 : cycles, l2, cycles, f.tma_cycles / rates.clock});
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Footprint {
   double l2_bytes = 0;
   double l2_efficiency = 1;   // share of the L2's rate
   double cycles = 0;          // of shared memory or issue slots; half of them hide behind the products
+  double tma_cycles = 0;      // of TMA for the rows of its boxes, beside all else
   double k_tile_latency = 0;  // seconds that a k tile takes at the least, alone on its multiprocessor
 
   // --- a work tile, a wave and the whole
@@ -45,6 +46,14 @@ struct Footprint {
   double partial_rate = 0.3;  // of them, times the L2's rate
   double reduce_seconds = 0;  // launch of the second kernel
 };
+
+// Cycles that TMA takes for a row of 128 bytes of a box, beside all else of a k tile. Of an H200, fitted to 1,400 times
+// of tiles and layers (docs/perf-notes/convolution.md, "Which engine is chosen").
+constexpr double kTmaRow = 2.0;
+constexpr double kTmaCutRow = 4.5;      // that its tensor ends in
+constexpr double kTmaPaddingRow = 4.1;  // of an im2col box: a pixel of the padding
+constexpr double kTmaShiftedRow = 5.5;  // that begins inside a sector of memory
+constexpr double kTmaOutsideRow = 7.5;  // wholly out of bounds
 
 [[nodiscard]] double estimate(const Footprint& footprint, const DeviceRates& rates);
 

@@ -55,6 +55,14 @@ TEST(CostModel, TheSlowestOfProductsL2AndMemoryCounts) {
   EXPECT_DOUBLE_EQ(estimate(f, round_numbers()), 2e-6 + 100e-6 + 4e-6);
 }
 
+TEST(CostModel, CopiesOfRowsTakeTheirTimeBesideTheProducts) {
+  Footprint f = one_wave();
+  f.tma_cycles = 900;  // of the products' 1000
+  EXPECT_DOUBLE_EQ(estimate(f, round_numbers()), 2e-6 + 10e-6);
+  f.tma_cycles = 2000;
+  EXPECT_DOUBLE_EQ(estimate(f, round_numbers()), 2e-6 + 20e-6);
+}
+
 TEST(CostModel, HalfOfTheCyclesHideBehindProducts) {
   Footprint f = one_wave();
   f.cycles = 500;

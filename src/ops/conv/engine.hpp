@@ -18,7 +18,6 @@ struct ConvEngine;
 // that number, or takes it from a list that Find or Get gave, gets it: transforms lose digits that a sum of the
 // products as defined keeps (docs/numerics.md).
 enum class Family : std::int32_t { direct = 0, winograd, winograd_nonfused, fft, fft_tiling };
-constexpr int kFamilies = 5;
 
 // An engine's tunable numbers.
 struct Config {

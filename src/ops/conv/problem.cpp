@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/problem.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <type_traits>
 
@@ -172,8 +173,14 @@ TensorGeometry packed_by_output(const TensorGeometry& filter) noexcept {
 }
 
 double bytes_of_tensors(const Problem& problem) noexcept {
-  return static_cast<double>(size_in_bytes(problem.x)) + static_cast<double>(size_in_bytes(problem.w)) +
-         static_cast<double>(size_in_bytes(problem.y));
+  // Rows of x that windows step over are not read; nor pixels of a row that are more than a sector of memory.
+  double read = static_cast<double>(size_in_bytes(problem.x));
+  for (int i = 0; i < problem.spatial; ++i) {
+    const bool apart = i + 1 < problem.spatial || problem.x.strides[2 + i] * data_type_bits(problem.x.type) >= 256;
+    if (problem.direction == Direction::dgrad || !apart) continue;
+    read *= std::min(1.0, static_cast<double>(problem.w.dims[2 + i]) / static_cast<double>(problem.stride[i]));
+  }
+  return read + static_cast<double>(size_in_bytes(problem.w)) + static_cast<double>(size_in_bytes(problem.y));
 }
 
 std::int64_t output_extent(const Problem& problem, int i) noexcept {

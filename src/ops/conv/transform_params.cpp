@@ -17,6 +17,7 @@ constexpr double kWaveSeconds = 0.3e-6;      // prologue and epilogue of a wave 
 constexpr double kStartSeconds = 1.0e-6;     // of each launch
 constexpr double kResidentBytes = 25e6;      // of a transform that the next launch finds in the L2 ...
 constexpr double kResidentShare = 0.65;      // ... at this share of the time from memory
+constexpr double kZerosShare = 0.5;          // of a copy's time: rows of zeros, which are written alone
 
 }  // namespace
 
@@ -62,23 +63,26 @@ double batched_product_seconds(const winograd::BatchedProduct& product, int prod
 
 double transform_seconds(const Problem& p, double product, double chunks, const TransformBytes& bytes,
                          const TransformRates& transform, const DeviceRates& rates) {
-  const auto pass = [&](double tensor, double transformed, double rate) {
-    Footprint f;
-    f.tiles = 0;
-    f.start_seconds = kStartSeconds;
-    f.dram_bytes = (tensor + resident_bytes(transformed)) / rate;
-    return estimate(f, rates);
+  const auto pass = [&](double tensor, double transformed, double rate, double zeros = 0) {
+    const double copied = (tensor + resident_bytes(transformed)) / rate + kZerosShare * zeros;
+    return rates.launch_seconds + kStartSeconds + copied / rates.copy_bytes;
   };
-  const auto images = [&](double tensor, double transformed) { return pass(tensor, transformed, transform.images); };
+  const auto images = [&](double tensor, double transformed, double zeros) {
+    return pass(tensor, transformed, transform.images, zeros);
+  };
   const auto filter = [&](double transformed) { return pass(bytes_of(p.w), transformed, transform.filter); };
+  const double data = bytes.filled * bytes.data;
+  const double zeros = bytes.data - data;
   if (p.direction == Direction::wgrad) {
-    return chunks *
-               (images(bytes_of(p.y) / chunks, bytes.filter) + images(bytes_of(p.x) / chunks, bytes.data) + product) +
+    const double dy = bytes.filled * bytes.filter;
+    return chunks * (images(bytes_of(p.y) / chunks, dy, bytes.filter - dy) +
+                     images(bytes_of(p.x) / chunks, data, zeros) + product) +
            filter(bytes.products);
   }
   const double addends = p.has_z != 0 ? bytes_of(p.z) : 0;
-  return filter(bytes.filter) + chunks * (images(bytes_of(windows_of(p)) / chunks, bytes.data) + product +
-                                          images((bytes_of(pixels_of(p)) + addends) / chunks, bytes.products));
+  return filter(bytes.filter) +
+         chunks * (images(bytes_of(windows_of(p)) / chunks, data, zeros) + product +
+                   images((bytes_of(pixels_of(p)) + addends) / chunks, bytes.filled * bytes.products, 0));
 }
 
 }  // namespace gpudnn::conv

@@ -61,6 +61,7 @@ constexpr std::size_t kTransformAlignment = 16;
 // What a call stores between its launches, in bytes.
 struct TransformBytes {
   double filter = 0, data = 0, products = 0;  // the filter gradient's dy counts as filter
+  double filled = 1;                          // share of data's and products' rows that are tiles; the others are zeros
 };
 // Seconds of the product.
 [[nodiscard]] double batched_product_seconds(const kernels::winograd::BatchedProduct& product, int product_row,

@@ -418,9 +418,11 @@ double seconds_of(const Problem& problem, const DepthwiseLaunch& launch, const D
   f.resident = tile.min_blocks;
   f.warps = p.threads / 32.0;
   f.latency_warps = 6;
-  f.cycles = 1.35 * turns * rows * instructions_of_row(tile, p, tile::element_bytes(element_type(problem.x.type))) *
+  // Measured over modelled time; of the filter gradient on planes more.
+  const double slowdown = wgrad && !p.channels_last && !is_line(tile.kernel) ? 1.75 : 1.35;
+  f.cycles = slowdown * turns * rows * instructions_of_row(tile, p, tile::element_bytes(element_type(problem.x.type))) *
              f.warps / 4;
-  f.k_tile_latency = turns * rows * 0.3e-6;
+  f.k_tile_latency = turns * rows * (wgrad ? 0.45e-6 : 0.3e-6);
   f.tile_seconds = 0.3e-6;
   f.start_seconds = wgrad ? 5e-6 : 2.7e-6;  // of cold code
   f.dram_bytes = 1.2 * bytes_of_tensors(problem) * (wgrad ? p.tap_tiles : 1);

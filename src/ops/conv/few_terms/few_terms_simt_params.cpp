@@ -137,6 +137,9 @@ void few_terms_candidates(const Problem& problem, const Device& device, std::vec
   const double terms = static_cast<double>(terms_of(problem));
   const double at_once = taps_of(problem) == 1 ? few::kChannelsAtOnce : problem.w.dims[1 + problem.spatial];
   const double slowdown = in_of(problem).strides[1 + problem.spatial] == 1 ? kSlowdown : kSlowdownApart;
+  // Results that do not lie side by side for neighbouring pixels: sectors of memory for single elements.
+  const TensorGeometry& out = output(problem);
+  const double apart = out.strides[1 + problem.spatial] == 1 ? 0 : 11.0 * static_cast<double>(size_in_bytes(out));
   for (int i = 0; i < few::kTileCount; ++i) {
     const few::TileRow& row = few::kTiles[i];
     if (!fits(problem, row)) continue;
@@ -153,7 +156,7 @@ void few_terms_candidates(const Problem& problem, const Device& device, std::vec
     f.k_tile_latency = std::ceil(terms * share / at_once) * kRowLatency / device.rates.clock;
     f.wave_seconds = kStage + kStageStep * std::ceil(terms * row.outputs / few::kThreads);
     f.start_seconds = kStart;
-    f.dram_bytes = bytes_of_tensors(problem);
+    f.dram_bytes = bytes_of_tensors(problem) + apart;
     candidates->push_back(
         {{.tile = i, .tile_name = kNames[static_cast<std::size_t>(i)].text}, estimate(f, device.rates), 0});
   }

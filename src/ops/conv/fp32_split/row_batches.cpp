@@ -70,7 +70,8 @@ Footprint footprint_of(const RowProductLaunch& l, const kernels::sm90::TileShape
 TransformBytes bytes_of_parts(const RowProductLaunch& l) {
   const std::size_t end = l.partials_at > 0 ? l.partials_at : l.workspace;
   return {static_cast<double>(l.data_at - l.filter_at), static_cast<double>(l.product_at - l.data_at),
-          static_cast<double>(end - l.product_at)};
+          static_cast<double>(end - l.product_at),
+          static_cast<double>(l.tiles) / static_cast<double>(ceil_div(l.tiles, l.chunk_tiles) * l.padded_tiles)};
 }
 
 }  // namespace gpudnn::conv

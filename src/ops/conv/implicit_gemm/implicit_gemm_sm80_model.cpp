@@ -36,9 +36,18 @@ double instructions_of_loads(const Load& load, int outer) {
   return load.vector < 4 ? bytes / 4 * kInstructionsOfPair : bytes / load.vector * kInstructionsOfCopy;
 }
 
+// Windows that step along the rows of planes use a part of the sectors that they touch.
+double slowdown_of(const Problem& problem) {
+  constexpr double kStepSlowdown = 1.35;  // measured over drawn problems
+  const int w = problem.spatial - 1;
+  const bool steps = problem.direction != Direction::dgrad && problem.x.strides[2 + w] == 1 && problem.stride[w] > 1;
+  return steps ? kSlowdown * kStepSlowdown : kSlowdown;
+}
+
 Footprint footprint_of(const Problem& problem, const Sm80Shape& shape, const TileRow& row, const DeviceRates& rates) {
   const SimtShape& gemm = shape.gemm;
   const bool halves = std::min(shape.a.vector, shape.b.vector) < 4;
+  const double slowdown = slowdown_of(problem);
   const double tile_k = kernels::sm80::tile_k(gemm.type);
   Footprint f;
   f.tiles = std::ceil(gemm.m / row.bm) * std::ceil(gemm.n / row.bn) * gemm.phases * gemm.groups;
@@ -50,10 +59,10 @@ Footprint footprint_of(const Problem& problem, const Sm80Shape& shape, const Til
   f.flops_rate = gemm.type == tile::ElementType::f32 ? rates.mma_tf32_flops : rates.mma_half_flops;
   f.efficiency = row.efficiency / kSlowdown;
   f.l2_bytes = (row.bm + row.bn) * static_cast<double>(kernels::sm80::kTileKBytes);
-  f.l2_efficiency = kL2Efficiency / kSlowdown;
-  f.cycles = kSlowdown * (instructions_of_loads(shape.a, row.bm) + instructions_of_loads(shape.b, row.bn)) /
+  f.l2_efficiency = kL2Efficiency / slowdown;
+  f.cycles = slowdown * (instructions_of_loads(shape.a, row.bm) + instructions_of_loads(shape.b, row.bn)) /
              kInstructionsOfCycle;
-  f.k_tile_latency = kSlowdown * (halves ? kLatencyOfHalves : kLatency);
+  f.k_tile_latency = slowdown * (halves ? kLatencyOfHalves : kLatency);
   f.wave_seconds = kWaveSeconds * std::sqrt(std::max(1.0, row.bm * row.bn / 8192.0));
   f.start_seconds = kStartSeconds;
   f.dram_bytes = bytes_of_tensors(problem);

@@ -20,11 +20,12 @@ constexpr double kTileSeconds = 0.5e-6;
 constexpr double kStartSeconds = 3.6e-6;      // of cold code, measured where nothing else takes long
 constexpr double kTransposeSeconds = 1.8e-6;  // of the filter, in TF32's data gradient
 constexpr double kEfficiency = 1.15;          // of a tile's, in products and from the L2
-constexpr double kL2Efficiency = 1.2;
+constexpr double kL2Efficiency = 1.57;
 constexpr double kTransposedL2Efficiency = 0.9;  // of a filter that is transposed first
 constexpr double kCutLinesL2Efficiency = 0.8;    // of pixels that begin inside lines of memory
 constexpr double kStoreRate = 1.8;               // of a copy's
 constexpr double kPartialBoxEfficiency = 0.7;
+constexpr double kSkipEfficiency = 0.8;
 constexpr double kNarrowL2Efficiency = 0.8;  // of boxes of 64 bytes a row
 constexpr double kPartialRate = 0.8;         // of the L2's
 constexpr double kReduceLaunch = 2.1e-6;
@@ -60,9 +61,80 @@ double cycles_of_narrow_row(const Problem& problem) {
   return bytes == 64 ? 7.8 : forward ? 19.4 : 11.7;
 }
 
+// Share of the pixels that windows read which are of the image and not of its padding: of all pairs of an output and a
+// tap, or of a pixel of dx and a tap of its phase.
+double share_inside(const Problem& problem) {
+  double share = 1;
+  for (int i = 0; i < problem.spatial; ++i) {
+    const std::int64_t in = problem.x.dims[2 + i];
+    const std::int64_t out = problem.y.dims[2 + i];
+    const std::int64_t taps = problem.w.dims[2 + i];
+    const std::int64_t stride = problem.stride[i];
+    std::int64_t inside = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t at = tap * problem.dilation[i] - problem.pad[i];  // that the first output reads
+      const std::int64_t first = at >= 0 ? 0 : (stride - 1 - at) / stride;
+      const std::int64_t end = at >= in ? 0 : (in - 1 - at) / stride + 1;
+      inside += std::max<std::int64_t>(0, std::min(end, out) - first);
+    }
+    const double all = problem.direction == Direction::dgrad ? static_cast<double>(in) / static_cast<double>(stride)
+                                                             : static_cast<double>(out);
+    share *= std::min(1.0, static_cast<double>(inside) / (all * static_cast<double>(taps)));
+  }
+  return share;
+}
+
+// TF32's filter gradient of 1x1 filters: boxes beyond the last channel are neither fetched nor transposed.
+bool skips_boxes(const Problem& problem, const sm90::TileShape& tile) {
+  return tile.transposes && taps_of(problem) == 1;
+}
+
+// Of the boxes of `row` elements that hold `count` elements in tiles of `width`: the mean of a row over all boxes, and
+// how many boxes a tile has.
+struct BoxRows {
+  double cycles = 0, boxes = 0;
+};
+BoxRows box_rows(double count, double width, double row) {
+  const double boxes = std::ceil(count / width) * width / row;  // of all tiles
+  const double whole = std::floor(count / row);
+  const double cut = whole * row < count ? 1 : 0;
+  return {(whole * kTmaRow + cut * kTmaCutRow + (boxes - whole - cut) * kTmaOutsideRow) / boxes, width / row};
+}
+
+// Cycles of TMA for a k tile.
+double cycles_of_tma(const Problem& problem, const sm90::TileShape& tile, const Sm90Sizes& sizes, double inside) {
+  const double element = data_type_bits(problem.x.type) / 8.0;
+  const double row = sm90::kRowBytes / element;
+  const double of_padding = (1 - inside) * kTmaPaddingRow;
+  if (problem.direction == Direction::wgrad) {
+    const BoxRows dy = box_rows(sizes.rows[0], tile.bm, row);
+    // Chunks of the channels of a tap, of which the last may be cut.
+    const std::int64_t channels = problem.x.dims[1] / problem.groups;
+    const double chunks = std::ceil(static_cast<double>(channels) / row);
+    const double cut = channels % static_cast<std::int64_t>(row) != 0 ? 1 / chunks : 0;
+    const double boxes = tile.bn / row;
+    const double filled = sizes.columns / std::ceil(sizes.columns / boxes);
+    const double outside = skips_boxes(problem, tile) ? 0 : boxes - filled;
+    const double x = inside * ((1 - cut) * kTmaRow + cut * kTmaCutRow) + of_padding;
+    return row * (dy.boxes * dy.cycles + filled * x + outside * kTmaOutsideRow);
+  }
+  const double summed = tile.k_bytes / element;
+  const double cut = std::fmod(sizes.summed, summed) != 0 ? 1 / std::ceil(sizes.summed / summed) : 0;
+  const double there = (1 - cut) * kTmaRow + cut * kTmaCutRow;
+  const double pixels = tile.rows_of_c() * (inside * there + of_padding);
+  const double scale = tile.k_bytes == sm90::kRowBytes ? 1 : 0.83;
+  if (problem.direction == Direction::dgrad && element == 2) {
+    const BoxRows filter = box_rows(sizes.columns, tile.columns_of_c(), row);
+    return scale * (pixels + summed * filter.boxes * filter.cycles);
+  }
+  const double tiles = std::ceil(sizes.columns / tile.columns_of_c());
+  const double outside = tiles > 1 ? tile.columns_of_c() - sizes.columns / tiles : 0;
+  return scale * (pixels + sizes.columns / tiles * there + outside * kTmaOutsideRow);
+}
+
 // Cycles of TMA for a row of C that ends inside a sector of memory and fills less than half of a box.
 double cycles_of_narrow_store(const Problem& problem) {
-  constexpr double kCycles = 60;
+  constexpr double kCycles = 28;
   const TensorGeometry& out = output(problem);
   const std::int64_t bytes = out.dims[1] / problem.groups * data_type_bits(out.type) / 8;
   return problem.direction != Direction::wgrad && bytes < sm90::kRowBytes / 2 && bytes % 32 != 0 ? kCycles : 0;
@@ -85,7 +157,7 @@ double cluster_slots(int blocks, double multiprocessors) {
 }
 
 Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, const Sm90Work& work, int splits,
-                       const DeviceRates& rates) {
+                       double columns, double tma_cycles, const DeviceRates& rates) {
   const double element = data_type_bits(problem.x.type) / 8.0;
   const double bk = (problem.direction == Direction::wgrad ? sm90::kRowBytes : tile.k_bytes) / element;
   Footprint f;
@@ -99,10 +171,16 @@ Footprint footprint_of(const Problem& problem, const sm90::TileShape& tile, cons
   const std::int64_t channels = problem.x.dims[1] / problem.groups;
   const bool partial_boxes = static_cast<double>(channels) * element < sm90::kRowBytes;
   if (tile.transposes && partial_boxes) f.efficiency *= kPartialBoxEfficiency;
+  const double boxes = tile.bn * element / sm90::kRowBytes;
+  if (skips_boxes(problem, tile) && columns < boxes) {
+    const double all = tile.bm + tile.bn;
+    f.efficiency *= std::max(1.0, kSkipEfficiency * all / (tile.bm + tile.bn * columns / boxes));
+  }
   f.l2_bytes = (tile.bm + tile.bn) * bk * element;
   f.l2_efficiency = kL2Efficiency * (transposes_filter ? kTransposedL2Efficiency : 1) *
                     (tile.k_bytes == sm90::kRowBytes ? 1 : kNarrowL2Efficiency) *
                     (reads_cut_lines(problem) ? kCutLinesL2Efficiency : 1);
+  f.tma_cycles = tma_cycles;
   f.tile_seconds = kTileSeconds;
   f.start_seconds = kStartSeconds + (transposes_filter ? kTransposeSeconds : 0);
   f.store_bytes = tile.bm * tile.bn * element;
@@ -181,22 +259,27 @@ std::size_t implicit_gemm_sm90_sums_workspace(const Problem& problem, const Conf
 void sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const DeviceRates& rates = device.rates;
   const Sm90Sizes sizes = sm90_sizes(problem);
+  const double inside = share_inside(problem);
   const double narrow_row = cycles_of_narrow_row(problem) / rates.clock;
   const double narrow_store = cycles_of_narrow_store(problem) / rates.clock;
   for (int i = 0; i < sm90::kShapeCount; ++i) {
     const sm90::TileShape& tile = sm90::kShapes[i];
     if (!sm90_shape_fits(problem, tile)) continue;
     const Sm90Work work = work_of(problem, sizes, tile);
+    const double tma_cycles = cycles_of_tma(problem, tile, sizes, inside);
     for_each_split(tile, work, std::max(rates.multiprocessors, 2), [&](int splits) {
-      const double tma =
-          rates.launch_seconds + std::ceil(work.tiles / rates.multiprocessors) *
-                                     ((tile.bm + tile.bn) * narrow_row + tile.rows_of_c() * narrow_store);
-      Candidate candidate = {{.tile = i,
-                              .split_k = splits,
-                              .tile_name = kNames[static_cast<std::size_t>(i)].text,
-                              .sums_workspace = &implicit_gemm_sm90_sums_workspace},
-                             std::max(estimate(footprint_of(problem, tile, work, splits, rates), rates), tma),
-                             sizes.workspace};
+      // TMA loads and stores by turns.
+      const double waves = std::ceil(work.tiles * (tile.cluster_split_k ? 1 : splits) / rates.multiprocessors);
+      const double loads =
+          std::max(std::ceil(work.longest_k / splits) * tma_cycles / rates.clock, (tile.bm + tile.bn) * narrow_row);
+      const double tma = rates.launch_seconds + waves * (loads + tile.rows_of_c() * narrow_store);
+      Candidate candidate = {
+          {.tile = i,
+           .split_k = splits,
+           .tile_name = kNames[static_cast<std::size_t>(i)].text,
+           .sums_workspace = &implicit_gemm_sm90_sums_workspace},
+          std::max(estimate(footprint_of(problem, tile, work, splits, sizes.columns, tma_cycles, rates), rates), tma),
+          sizes.workspace};
       const auto tiles = static_cast<std::size_t>(work.tiles);
       if (tile.stream_k) {
         candidate.workspace += 2 * sm90::partial_bytes(tile, tiles);

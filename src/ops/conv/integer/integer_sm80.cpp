@@ -50,8 +50,9 @@ void candidates(const Problem& problem, const Device& device, std::vector<Candid
     f.resident = tile == 0 ? 2 : 4;
     f.flops = 2.0 * shape.bm * shape.bn * kStage;
     f.flops_rate = 2 * device.rates.mma_half_flops;
-    f.efficiency = (tile == 0 ? 0.6 : 0.4) * (by_16 ? 1.0 : 0.4);
+    f.efficiency = (tile == 0 ? 0.3 : 0.2) * (by_16 ? 1.0 : 0.4);
     f.tile_seconds = 3e-6 * shape.bm * shape.bn / 16384;
+    f.start_seconds = 5e-6;  // of cold code
     f.l2_bytes = (shape.bm + shape.bn) * kStage;
     f.dram_bytes = bytes_of_tensors(problem);
     found->push_back(

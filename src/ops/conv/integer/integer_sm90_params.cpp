@@ -177,6 +177,7 @@ IntegerSm90Plan integer_sm90_plan(const Problem& problem, const Config& config) 
 }
 
 void integer_sm90_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  constexpr double kStartSeconds = 2e-6;     // of cold code
   constexpr double kEpilogueSeconds = 3e-6;  // of 128 x 128 bytes, by one warpgroup
   const double filters = static_cast<double>(problem.w.dims[0]) / problem.groups;
   const double channels = static_cast<double>(problem.w.dims[1]);
@@ -203,7 +204,8 @@ void integer_sm90_candidates(const Problem& problem, const Device& device, std::
       f.store_overlaps = shape.ping_pong;
       f.dram_bytes = bytes_of_tensors(problem);
       // The last tile's epilogue hides behind nothing; consumers that share a tile share it.
-      f.start_seconds = (shape.cluster_split ? 1e-6 : 0) + epilogue / (shape.ping_pong ? 1 : shape.consumers);
+      f.start_seconds =
+          kStartSeconds + (shape.cluster_split ? 1e-6 : 0) + epilogue / (shape.ping_pong ? 1 : shape.consumers);
       Config config = {.tile = tile, .tile_name = kNames[static_cast<std::size_t>(tile)].text};
       config.split_k = splits;
       candidates->push_back({config, estimate(f, device.rates), 0});

@@ -181,7 +181,9 @@ void sliced_k_candidates(const Problem& problem, const Device& device, std::vect
   constexpr double kBlock = 1.6e-6;
   constexpr double kBlockOfRows = 0.1e-6;
   constexpr double kLatency = 0.75e-6;
+  constexpr double kHalvesLatency = 3.5e-6;    // of vectors of 4
   constexpr double kElementsLatency = 2.8e-6;  // of x; of the filter as much again
+  constexpr double kElementStores = 4e-6;      // of a block's 128 pixels and 32 filters, one by one
   constexpr double kBytesOfChunk = (sliced::kTilePixels + sliced::kTileFilters) * sliced::kChunk * 2.0;
   for (int i = 0; i < sliced::kSliceCount; ++i) {
     const sliced::Params p = sliced_k_params(problem, {.tile = i});
@@ -200,7 +202,12 @@ void sliced_k_candidates(const Problem& problem, const Device& device, std::vect
     f.efficiency = vectors || p.planes ? 0.4 : 0.1;
     f.l2_bytes = warps * std::fmin(chunks, at_once) * kBytesOfChunk;
     f.k_tile_latency = vectors || p.planes ? kLatency : p.w_vectors ? kElementsLatency : 2 * kElementsLatency;
+    if (p.rows && p.row_halves) {  // a warp's chunks one after the other
+      f.k_tiles = chunks;
+      f.k_tile_latency = kHalvesLatency;
+    }
     f.tile_seconds = p.rows || p.planes ? kBlockOfRows : kBlock;
+    if (vectors && !p.rows && !p.planes && !p.y_vectors) f.tile_seconds += kElementStores / sliced::kSlices[i];
     f.start_seconds = kStart;
     f.dram_bytes = bytes_of_tensors(problem);
     candidates->push_back(

@@ -109,12 +109,16 @@ double cycles_of_row(const View& view, const few::Shape& shape, const Strips& s,
       {row, 1.1 * shared, 1.1 * copied / kL2BytesPerCycle, clock * kLatency * copied / std::max(in_flight, 1.0)});
 }
 
+constexpr double kLeadingGroup = 0.37;  // of a row's time
+
 Footprint footprint_of(const View& view, const Parts& parts, const few::Shape& shape, const Strips& s, double splits,
                        const DeviceRates& rates) {
   Footprint f;
   // Blocks beyond the multiprocessors wait for those before them.
   f.tiles = splits * static_cast<double>(parts.all());
-  f.k_tiles = std::ceil(static_cast<double>(view.images * view.out_h * s.count) / splits);  // rows of strips
+  // Rows of strips, and the groups of image rows before the first one's.
+  f.k_tiles = std::ceil(static_cast<double>(view.images * view.out_h * s.count) / splits) +
+              kLeadingGroup * static_cast<double>(s.groups - 1);
   f.cycles = cycles_of_row(view, shape, s, rates.clock);
   f.dram_bytes =
       2.0 * static_cast<double>(view.images) *
