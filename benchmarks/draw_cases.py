@@ -4,7 +4,7 @@
     benchmarks/draw_cases.py --seed 7 --count 300 > cases.txt
     gpudnn-tune cases.txt          how good the first choice is on them
 
-They judge the choice of an engine on problems that no model was fitted to. The models are fitted to seeds 11 to 22: report another one.
+They judge the choice of an engine on problems that no model was fitted to. The models are fitted to seeds 11 to 23: report another one.
 """
 # SPDX-License-Identifier: Apache-2.0
 import argparse
