@@ -1,5 +1,6 @@
 // Instances and launch of layer normalization over groups of rows of halves.
 // SPDX-License-Identifier: Apache-2.0
+
 #include "kernels/layer_norm/resident_launch.cuh"
 #include "kernels/layer_norm/row_groups_sm90.cuh"
 
@@ -43,6 +44,7 @@ bool layer_norm_row_groups_fit(const LayerNormParams& params) {
     if (!tile::is_aligned(pointer, 16)) return false;
   const auto activation = resident_activation(around);
   if (!as_x && params.out.type != tile::AnyType::e4m3) return false;
+  if (activation.mode == gemm::Activation::gelu) return around.residual == nullptr;
   return clamps_at_zero(activation) || activation.mode == gemm::Activation::identity ||
          activation.mode == gemm::Activation::swish;
 }
@@ -53,6 +55,7 @@ void launch_layer_norm_row_groups(const LayerNormParams& params, CUstream_st* st
     const auto typed = [&](auto type) {
       using T = decltype(type);
       if (around.residual != nullptr) return launch<T, kLnBoth>(args, around, stream);
+      if (around.activation.mode == gemm::Activation::gelu) return launch<T, kLnGelu>(args, around, stream);
       if (is_behind) return launch<T, kLnBehind>(args, around, stream);
       launch<T, kLnNothing>(args, around, stream);
     };

@@ -15,13 +15,17 @@
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/mma_sync.cuh"
+#include "kernels/tile/rounded_math.cuh"
 
 namespace gpudnn::kernels {
 
-// What stands around the norm that an instance has code for: nothing, what is behind it, or a residual before it too.
-enum LayerNormGroupAround : int { kLnNothing, kLnBehind, kLnBoth };
+// What stands around the norm that an instance has code for: nothing, what is behind it (GELU in an instance of its
+// own), or a residual before it too.
+enum LayerNormGroupAround : int { kLnNothing, kLnBehind, kLnGelu, kLnBoth };
 // So that a multiprocessor has room for 7, 6 and 5 blocks of 128 threads.
-constexpr int layer_norm_group_registers(int around) { return around == kLnBoth ? 100 : around == kLnBehind ? 80 : 72; }
+constexpr int layer_norm_group_registers(int around) {
+  return around == kLnBoth ? 100 : around == kLnNothing ? 72 : 80;
+}
 
 constexpr int kLnGroupRows = 2;
 constexpr int kLnGroupPacks = 4;
@@ -291,7 +295,10 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
 #pragma unroll
       for (int i = 0; i < N; ++i) values[i] = fmaf(fmaf(values[i], inverse[r], mean[r]), scale[i], bias[i]);
       if constexpr (kAround != kLnNothing) {
-        if (around.clamps) {
+        if constexpr (kAround == kLnGelu) {
+#pragma unroll
+          for (float& value : values) value = tile::rounded::gelu(value);
+        } else if (around.clamps) {
 #pragma unroll
           for (float& value : values) value = ptx::max_nan(value, 0.0f);
         } else if (around.activation.mode == gemm::Activation::swish) {
