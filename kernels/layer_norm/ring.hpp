@@ -80,8 +80,10 @@ inline LayerNormRing layer_norm_ring(std::int64_t packs, int each, int tensors, 
 int launch_layer_norm_ring_backward(const LayerNormRing& ring, tile::AnyType type, LayerNormBackwardArgs args,
                                     const tile::LoopNest<6>& rows, CUstream_st* stream);
 
-// Rows of halves of so many packs have a warp each, with a ring of its own.
+// Rows of halves of so many packs have a warp each; the warps of a block share a ring.
 inline bool layer_norm_warp_ring_takes(std::int64_t packs) { return packs > 32 && packs <= 96; }
+// Blocks of a multiprocessor.
+constexpr int layer_norm_warp_ring_blocks(std::int64_t packs) { return packs <= 64 ? 5 : 4; }
 // Rows that a block works on at once.
 inline int layer_norm_warp_ring_at_once(std::int64_t packs) { return packs <= 64 ? 8 : 4; }
 void launch_layer_norm_warp_ring_backward(tile::AnyType type, const LayerNormBackwardArgs& args,

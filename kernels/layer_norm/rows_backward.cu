@@ -88,7 +88,8 @@ Cut cut_of(const LayerNormParams& params) {
     cut.threads = static_cast<int>(((of_block + cut.packs - 1) / cut.packs + 31) / 32 * 32);
     cut.steps = rows;
   }
-  const int blocks = tile::greatest(resident_threads(cut.packs) / cut.threads, 1);
+  const int blocks = cut.warp_rings ? layer_norm_warp_ring_blocks(packs)
+                                    : tile::greatest(resident_threads(cut.packs) / cut.threads, 1);
   const std::int64_t resident =
       tile::greatest<std::int64_t>(params.multiprocessors * blocks / cut.cluster / samples, 1);
   cut.parts = tile::least(resident, cut.steps);

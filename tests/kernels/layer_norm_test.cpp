@@ -267,22 +267,45 @@ TEST(LayerNorm, ChannelsLastOnFewMultiprocessors) {
 // Rows in turn of a warp's lanes, of a warp, of a block, and of a cluster; a value whose square exceeds the range.
 TEST(LayerNorm, RowsInTurn) {
   if (!Backend::at_hand().is_cuda()) GTEST_SKIP() << "a matter of the device";
-  for (const char* line :
-       {"layer_norm layer train bf16 nchw 83x768", "layer_norm rms train f16 nchw 61x1024 params=f16 nobias",
-        "layer_norm layer train f16 nchw 47x1280 params=f16", "layer_norm layer train bf16 nchw 53x1528",
-        "layer_norm layer train bf16 nchw 71x4096", "layer_norm rms infer bf16 nchw 71x5128 params=bf16 nobias",
-        "layer_norm layer train f16 nchw 31x12288 params=f16 out=f8e4m3", "layer_norm layer train bf16 nchw 17x32768",
-        "layer_norm layer train f16 nchw 11x106496", "layer_norm rms train bf16 nchw 23x12296 params=bf16 nobias",
-        "layer_norm layer train f16 nchw 19x24576 params=f16", "layer_norm layer train bf16 nchw 14x65536",
-        "layer_norm ada train bf16 nchw n3c29w1600", "layer_norm ada train bf16 nchw n5c24w1152",
-        "layer_norm group train f16 nchw n5c60h16w32 groups=4", "layer_norm instance train bf16 nchw n9c6h64w64",
-        "layer_norm instance train bf16 nchw n5c6h96w98", "layer_norm group train f32 nchw n3c12h60w64 groups=4"}) {
+  for (const char* line : {"layer_norm layer train bf16 nchw 83x768",
+                           "layer_norm rms train f16 nchw 61x1024 params=f16 nobias",
+                           "layer_norm layer train f16 nchw 47x1280 params=f16",
+                           "layer_norm layer train bf16 nchw 53x1528",
+                           "layer_norm layer train bf16 nchw 71x4096",
+                           "layer_norm rms infer bf16 nchw 71x5128 params=bf16 nobias",
+                           "layer_norm layer train f16 nchw 31x12288 params=f16 out=f8e4m3",
+                           "layer_norm layer train bf16 nchw 17x32768",
+                           "layer_norm layer train f16 nchw 11x106496",
+                           "layer_norm rms train bf16 nchw 23x12296 params=bf16 nobias",
+                           "layer_norm layer train f16 nchw 19x24576 params=f16",
+                           "layer_norm layer train bf16 nchw 14x65536",
+                           "layer_norm ada train bf16 nchw n3c29w1600",
+                           "layer_norm ada train bf16 nchw n5c24w1152",
+                           "layer_norm group train f16 nchw n5c60h16w32 groups=4",
+                           "layer_norm instance train bf16 nchw n9c6h64w64",
+                           "layer_norm instance train bf16 nchw n5c6h96w98",
+                           "layer_norm group train f32 nchw n3c12h60w64 groups=4",
+                           "layer_norm layer infer bf16 nchw 37x4096 params=bf16 act=gelu",
+                           "layer_norm layer infer f16 nchw 23x2048 params=f16 act=gelu out=f8e4m3"}) {
     LayerNormCase c = case_of(line);
     c.offset = 3;
     check_on_few_multiprocessors(c, "rows");
     if (c.problem.x.type == GPUDNN_DATA_HALF) continue;
     c.places = {element_count(c.problem.x) / 2};
     c.placed = 1e30;
+    check_on_few_multiprocessors(c, "rows");
+  }
+}
+
+// Backward: tiles of rows of which the last one is not full, of samples, of widths that leave threads without work.
+TEST(LayerNorm, BackwardRowsInTurn) {
+  if (!Backend::at_hand().is_cuda()) GTEST_SKIP() << "a matter of the device";
+  for (const char* line : {"layer_norm layer bwd bf16 nchw 83x768", "layer_norm layer bwd f16 nchw 61x512 params=f16",
+                           "layer_norm ada bwd bf16 nchw n3c29w1152", "layer_norm rms bwd bf16 nchw 45x1280 nodbias",
+                           "layer_norm layer bwd f16 nchw 47x872", "layer_norm layer bwd bf16 nchw 99x264 nodscale",
+                           "layer_norm ada bwd f16 nchw n5c24w600"}) {
+    LayerNormCase c = case_of(line);
+    c.offset = 3;
     check_on_few_multiprocessors(c, "rows");
   }
 }
@@ -331,6 +354,9 @@ TEST(LayerNorm, GroupsOfPlanes) {
         "layer_norm instance train bf16 nchw n30c11h48w50"}) {
     expect_correct(case_of(line));
   }
+  if (!Backend::at_hand().is_cuda()) return;
+  // Beyond what a cluster holds, a set or some at a time.
+  check_on_few_multiprocessors(case_of("layer_norm instance bwd f32 nchw n2c3d16h96w160"), "planes");
 }
 
 TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
