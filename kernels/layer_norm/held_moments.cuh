@@ -8,13 +8,15 @@ namespace gpudnn::kernels {
 
 // The mean of the packs from `from` to `to`, of one at least, and the squares of the deviations from it, by all lanes.
 // Halves are added by the tensor cores, floats in double.
-template <class T>
+// kOnce: they are no more than kAtOnce for each lane, and are read once.
+template <class T, int kAtOnce = 4, bool kOnce = false>
 __device__ __forceinline__ float2 held_moments(const T* values, int from, int to, bool rms) {
   constexpr int N = tile::kPackWidth<T>;
-  constexpr int kAtOnce = 4;  // packs of a lane
   using Pack = tile::Pack<T, N>;
+  using Sum = std::conditional_t<std::is_same_v<T, float>, double, float>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto read = [&](int first, Pack(&packs)[kAtOnce]) {
+  Pack packs[kAtOnce];
+  const auto read = [&](int first) {
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       const int pack = first + lane + k * 32;
@@ -22,27 +24,33 @@ __device__ __forceinline__ float2 held_moments(const T* values, int from, int to
       if (pack < to) packs[k] = tile::load_pack<T, N>(values + pack * N);
     }
   };
-  float2 moments = {0, 0};
-  if (!rms) {
-    float sums[4] = {0, 0, 0, 0};
-    double sum = 0;
+  // body(pack, its number) for all.
+  const auto for_packs = [&](bool again, const auto& body) {
 #pragma unroll 1
     for (int first = from; first < to; first += kAtOnce * 32) {
-      Pack packs[kAtOnce];
-      read(first, packs);
+      if (!kOnce || !again) read(first);
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         if (k > 0 && first + k * 32 >= to) break;
-        if constexpr (std::is_same_v<T, float>) {
-          float part = 0;
-#pragma unroll
-          for (int i = 0; i < N; ++i) part += packs[k].get(i);
-          sum += static_cast<double>(part);
-        } else {
-          add_pack<T>(packs[k], sums);
-        }
+        body(packs[k], first + lane + k * 32);
       }
+      if constexpr (kOnce) break;
     }
+  };
+  float2 moments = {0, 0};
+  if (!rms) {
+    float sums[4] = {0, 0, 0, 0};
+    Sum sum = 0;
+    for_packs(false, [&](const Pack& pack, int) {
+      if constexpr (std::is_same_v<T, float>) {
+        float part = 0;
+#pragma unroll
+        for (int i = 0; i < N; ++i) part += pack.get(i);
+        sum += static_cast<double>(part);
+      } else {
+        add_pack<T>(pack, sums);
+      }
+    });
     const auto number = static_cast<float>((to - from) * N);
     if constexpr (std::is_same_v<T, float>) {
       moments.x = static_cast<float>(tile::warp_reduce(sum, tile::Sum{}) / static_cast<double>(number));
@@ -54,21 +62,14 @@ __device__ __forceinline__ float2 held_moments(const T* values, int from, int to
       moments.x = fmaf(fmaf(-quotient, number, all), one_over, quotient);
     }
   }
-#pragma unroll 1
-  for (int first = from; first < to; first += kAtOnce * 32) {
-    Pack packs[kAtOnce];
-    read(first, packs);
+  for_packs(!rms, [&](const Pack& pack, int number) {
+    float wide[N];
+    tile::widen_pack<float>(pack, wide);
+    float part = 0;
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      if (k > 0 && first + k * 32 >= to) break;
-      float wide[N];
-      tile::widen_pack<float>(packs[k], wide);
-      float part = 0;
-#pragma unroll
-      for (int i = 0; i < N; ++i) part += (wide[i] - moments.x) * (wide[i] - moments.x);
-      moments.y += first + lane + k * 32 < to ? part : 0.0f;
-    }
-  }
+    for (int i = 0; i < N; ++i) part += (wide[i] - moments.x) * (wide[i] - moments.x);
+    moments.y += number < to ? part : 0.0f;
+  });
   moments.y = tile::warp_reduce(moments.y, tile::Sum{});
   return moments;
 }

@@ -41,8 +41,8 @@ bool layer_norm_row_tiles_fit(const LayerNormParams& params) {
 void launch_layer_norm_row_tiles(const LayerNormParams& params, CUstream_st* stream) {
   const int rows = rows_of(params);
   for_resident_pieces(params, stream, [&](const LayerNormResidentArgs& args, const LayerNormResidentAround&) {
-    const auto typed = [&](auto type) {
-      constexpr auto kKernel = layer_norm_row_tiles<decltype(type)>;
+    const auto launch = [&]<class T, bool kShort>() {
+      constexpr auto kKernel = layer_norm_row_tiles<T, kShort>;
       cuda::allow_shared_memory<kKernel>(kMaxBytes, true);
       const int threads = (kLnTileThreads / args.packs * args.packs + 31) / 32 * 32;
       cuda::launch_kernel(
@@ -50,8 +50,12 @@ void launch_layer_norm_row_tiles(const LayerNormParams& params, CUstream_st* str
           cuda::clusters_of(args.rows / static_cast<unsigned>(rows), 1, threads, kLnTileAt + rows * args.packs * 16),
           stream, args, rows);
     };
-    if (params.x.type == tile::AnyType::f16) return typed(tile::Half{});
-    typed(tile::BFloat16{});
+    const auto typed = [&]<class T>() {
+      if (args.packs <= kLnTileShort) return launch.template operator()<T, true>();
+      launch.template operator()<T, false>();
+    };
+    if (params.x.type == tile::AnyType::f16) return typed.template operator()<tile::Half>();
+    typed.template operator()<tile::BFloat16>();
   });
 }
 

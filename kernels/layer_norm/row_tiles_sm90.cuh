@@ -17,6 +17,7 @@ namespace gpudnn::kernels {
 
 constexpr int kLnTileThreads = 320;  // of a block, at most
 constexpr int kLnTileRows = 16;      // likewise
+constexpr int kLnTileShort = 160;    // packs of a row that a warp reads once
 
 struct LayerNormRowTilesShared {
   std::uint64_t full;        // the rows are there
@@ -25,7 +26,7 @@ struct LayerNormRowTilesShared {
 constexpr int kLnTileAt = (static_cast<int>(sizeof(LayerNormRowTilesShared)) + 127) / 128 * 128;
 
 // `tile_rows` of a block, which divide the rows of a sample; a thread of each `packs` has a pack of columns.
-template <class T>
+template <class T, bool kShort>
 __global__ void __launch_bounds__(kLnTileThreads, 3)
     layer_norm_row_tiles(const __grid_constant__ LayerNormResidentArgs args, const int tile_rows) {
   constexpr int N = tile::kPackWidth<T>;
@@ -68,13 +69,17 @@ __global__ void __launch_bounds__(kLnTileThreads, 3)
   __syncthreads();
   tile::wait(&shared->full, 0);
 
+  const auto measure = [&](const T* values) {
+    if constexpr (kShort) return held_moments<T, kLnTileShort / 32, true>(values, 0, args.packs, args.rms);
+    return held_moments(values, 0, args.packs, args.rms);
+  };
   for (int r = warp; r < tile_rows; r += threads / 32) {
     T* const values = held + r * args.packs * N;
-    float2 moments = held_moments(values, 0, args.packs, args.rms);
+    float2 moments = measure(values);
     const bool scaled = !std::is_same_v<T, tile::Half> && !(moments.y * args.one_over_length <= kLnGreatest);
     if (scaled) {
       scale_held(values, 0, args.packs);
-      moments = held_moments(values, 0, args.packs, args.rms);
+      moments = measure(values);
     }
     const float2 of_row = keep_moments(args, row + static_cast<std::uint32_t>(r), moments.x,
                                        moments.y * args.one_over_length, scaled, lane == 0);
