@@ -427,7 +427,7 @@ TEST_P(AttentionCaseFile, RunsOnEveryEngine) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Folder, AttentionCaseFile,
-                         testing::Values("edges", "options", "options_backward", "wide_backward", "decode",
+                         testing::Values("edges", "options", "options_backward", "wide_backward", "decode", "short",
                                          "any_layout", "float8", "float8_backward"),
                          [](const auto& test) { return std::string(test.param); });
 
@@ -489,7 +489,7 @@ TEST(Attention, EveryEngineOfHopperHasCases) {
   device.rates = device_rates({"", 9, 0, 132});
   std::vector<Problem> problems;
   for (const char* file :
-       {"edges", "options", "options_backward", "decode", "any_layout", "float8", "float8_backward"}) {
+       {"edges", "options", "options_backward", "decode", "short", "any_layout", "float8", "float8_backward"}) {
     for (const std::string& line : case_lines("attention/" + std::string(file) + ".txt")) {
       problems.push_back(attention_problem(line));
     }

@@ -611,8 +611,9 @@ AttentionCase random_attention(Random& random) {
   const bool backward = random.chance(0.5);
   const std::int64_t heads_k = random.between(1, 3);
   const std::int64_t group = random.pick<std::int64_t>({1, 1, 2, 3, 4});
-  const std::int64_t length_q = random.chance(0.2) ? 1 : random.between(1, 200);
-  const std::int64_t length_kv = random.chance(0.3) ? length_q : random.between(1, 260);
+  const bool is_short = random.chance(0.2);
+  const std::int64_t length_q = random.chance(0.2) ? 1 : random.between(1, is_short ? 64 : 200);
+  const std::int64_t length_kv = random.chance(0.3) ? length_q : random.between(1, is_short ? 64 : 260);
   const std::int64_t dim = random.chance(0.7) ? 8 * random.between(1, 20) : random.between(1, 100);
   const std::int64_t dim_v = random.chance(0.7) ? dim : 8 * random.between(1, 20);
   const std::int64_t batch = random.between(1, 3);

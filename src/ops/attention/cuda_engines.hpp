@@ -16,6 +16,10 @@ namespace gpudnn::attention {
 [[nodiscard]] std::size_t flash_forward_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const Args& args);
 
+[[nodiscard]] Support supports_flash_short_sm80(const Problem& problem, const Device& device);
+[[nodiscard]] std::size_t flash_short_sm80_workspace(const Problem& problem, const Device& device);
+[[nodiscard]] Status flash_short_sm80(const LaunchSite& site, const Problem& problem, const Args& args);
+
 [[nodiscard]] Support supports_flash_float8_sm90(const Problem& problem, const Device& device);
 [[nodiscard]] std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device& device);
 [[nodiscard]] Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const Args& args);

@@ -17,6 +17,8 @@ std::size_t no_workspace(const Problem&, const Device&) { return 0; }
 
 constexpr AttentionEngine kEngines[] = {
 #ifdef GPUDNN_WITH_CUDA
+    {"flash_short_sm80", GPUDNN_BACKEND_CUDA, 16, supports_flash_short_sm80, flash_short_sm80_workspace,
+     flash_short_sm80},
     {"decode_sm90", GPUDNN_BACKEND_CUDA, 16, supports_decode_sm90, flash_gather_sm90_workspace, flash_gather_sm90},
     {"flash_forward_sm90", GPUDNN_BACKEND_CUDA, 16, supports_flash_forward_sm90, flash_forward_sm90_workspace,
      flash_forward_sm90},
