@@ -1,6 +1,6 @@
 // ALiBi, and a bias that all rows share, by the tensor cores: one more step of 16 in the product of scores. The
 // operands are a slope in three parts and, three times, the column counted from the tile's middle, exact in 16 bits;
-// and, three times, a power of two and three parts of the column's bias over it. Both are in units of scores before the
+// and one over the scale in three parts, and three times the column's bias. Both are in units of scores before the
 // scale.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,31 +18,28 @@ struct AddedStep {
   static __device__ __forceinline__ bool holds(float slope) {
     return !std::is_same_v<T, tile::Half> || fabsf(slope) < 32768.0F;
   }
-  // The slope to 2^-24 of itself (f16: or 2^-25), and the power of two.
-  static __device__ __forceinline__ void write_row(unsigned char* to, int row, float slope, float power) {
+  // The slope to 2^-24 of itself (f16: or 2^-25). The bias's parts are positive, as 0 times an infinity is a NaN.
+  static __device__ __forceinline__ void write_row(unsigned char* to, int row, float slope, const float (&bias)[3]) {
     const Parts parts = parts_of(holds(slope) ? slope : 0.0F);
-    write(
-        to, row,
-        {pack_halves<T>(parts.high, parts.middle), pack_halves<T>(parts.low, power), pack_halves<T>(power, power), 0});
+    write(to, row,
+          {pack_halves<T>(parts.high, parts.middle), pack_halves<T>(parts.low, bias[0]),
+           pack_halves<T>(bias[1], bias[2]), 0});
   }
   // Column `column` of a tile of kColumns.
   template <int kColumns>
-  static __device__ __forceinline__ void write_key(unsigned char* to, int column, float bias) {
+  static __device__ __forceinline__ void write_key(unsigned char* to, int column, std::uint16_t bias) {
     const auto place = static_cast<float>(column - kColumns / 2);
-    const Parts parts = parts_of(bias);
-    write(
-        to, column,
-        {pack_halves<T>(place, place), pack_halves<T>(place, parts.high), pack_halves<T>(parts.middle, parts.low), 0});
+    const std::uint32_t places = pack_halves<T>(place, place);
+    const std::uint32_t high = static_cast<std::uint32_t>(bias) << 16;
+    write(to, column, {places, (places & 0xffffU) | high, bias | high, 0});
   }
 
  private:
   struct Parts {
     float high, middle, low;
   };
-  // Of an infinity the first part is all.
   static __device__ __forceinline__ Parts parts_of(float value) {
     const float high = rounded(value);
-    if (fabsf(high) == INFINITY) return {high, 0.0F, 0.0F};
     const float middle = rounded(value - high);
     return {high, middle, value - high - middle};
   }

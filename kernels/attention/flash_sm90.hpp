@@ -30,8 +30,7 @@ struct FlashForwardParams {
   const void* bias = nullptr;         // of the tensors' type
   std::int64_t bias_strides[3] = {};  // of batch, head and column
   float slope_scale = 0;              // 1 / scale
-  float bias_power = 1;               // a power of two that a step of the product multiplies
-  float bias_scale = 0;               // what the bias is multiplied by for that: 1 / (scale x the power)
+  float bias_parts[3] = {};           // the same in three positive parts that the type holds
   void* o_data = nullptr;
   std::int64_t o_strides[4] = {};
   std::int32_t heads = 0;
@@ -57,9 +56,10 @@ struct FlashForwardShape {
   bool adds = false;  // ALiBi, or a bias that all rows share
 };
 constexpr FlashForwardShape kFlashForwardShapes[] = {
-    {64, 64, 64, 64, 3},     {128, 128, 64, 64, 2},   {64, 64, 128, 128, 1, true},
-    {64, 64, 192, 128, 1},   {96, 96, 128, 128, 1},   {128, 128, 128, 128, 1, true},
-    {128, 128, 128, 128, 1}, {192, 128, 128, 128, 1}, {256, 256, 128, 80, 1}};
+    {64, 64, 64, 64, 3},     {64, 64, 64, 80, 3},   {128, 128, 64, 64, 2},         {64, 64, 192, 128, 1, true},
+    {64, 64, 192, 128, 1},   {96, 96, 128, 128, 1}, {128, 128, 128, 128, 1, true}, {128, 128, 128, 128, 1},
+    {192, 128, 128, 128, 1}, {256, 256, 128, 80, 1}};
+constexpr int kFlashForwardWide = 4;  // the one of long sequences and up to 64 columns of o
 constexpr int kFlashForwardShapeCount = static_cast<int>(sizeof kFlashForwardShapes / sizeof *kFlashForwardShapes);
 
 // Sets next_tile to 0 first.

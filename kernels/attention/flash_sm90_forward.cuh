@@ -190,27 +190,27 @@ __device__ __forceinline__ void produce_added_keys(const FlashForwardParams& p, 
     tile_turn.next();
     if (number >= p.tiles) return;
     const ForwardTile tile = forward_tile<C>(p, number);
-    const T* const bias =
-        static_cast<const T*>(p.bias) + tile.batch * p.bias_strides[0] + tile.head * p.bias_strides[1];
+    const auto* const bias =
+        static_cast<const std::uint16_t*>(p.bias) + tile.batch * p.bias_strides[0] + tile.head * p.bias_strides[1];
     // Those of the next tile of keys are asked for before this one's are written.
-    const auto load = [&](int j, T(&to)[C::kColumns / 32]) {
+    const auto load = [&](int j, std::uint16_t(&to)[C::kColumns / 32]) {
 #pragma unroll
       for (int i = 0; i < C::kColumns / 32; ++i) {
         const int column = j * C::kColumns + 32 * i + lane;
-        if (j >= tile.first && column < tile.sequence.length_kv) to[i] = bias[column * p.bias_strides[2]];
+        to[i] = j >= tile.first && column < tile.sequence.length_kv ? __ldg(bias + column * p.bias_strides[2]) : 0;
       }
     };
-    T next[C::kColumns / 32] = {};
+    std::uint16_t next[C::kColumns / 32];
     load(tile.end - 1, next);
     for (int j = tile.end - 1; j >= tile.first; --j) {
-      float values[C::kColumns / 32];
+      std::uint16_t its[C::kColumns / 32];
 #pragma unroll
-      for (int i = 0; i < C::kColumns / 32; ++i) values[i] = tile::widen<float>(next[i]) * p.bias_scale;
+      for (int i = 0; i < C::kColumns / 32; ++i) its[i] = next[i];
       load(j - 1, next);
       tile::wait(&shared.added_empty[turn.stage], turn.parity ^ 1);
 #pragma unroll
       for (int i = 0; i < C::kColumns / 32; ++i) {
-        AddedStep<T>::template write_key<C::kColumns>(shared.added_keys[turn.stage], 32 * i + lane, values[i]);
+        AddedStep<T>::template write_key<C::kColumns>(shared.added_keys[turn.stage], 32 * i + lane, its[i]);
       }
       ptx::fence_proxy_async();
       __syncwarp();
@@ -228,7 +228,7 @@ class Consumer {
   __device__ __forceinline__ Consumer(const FlashForwardParams& params, ForwardShared<C>& memory)
       : p(params),
         shared(memory),
-        q_base(tile::operand_descriptor<128>(memory.q[0] + place.warpgroup * 64 * kPanelBytes, 0)) {}
+        q_base(tile::operand_descriptor<128>(memory.q[0] + warpgroup() * 64 * kPanelBytes, 0)) {}
 
   __device__ __forceinline__ void run() {
     if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
@@ -254,6 +254,17 @@ class Consumer {
   }
 
  private:
+  // Instances that add are short of registers. There the warpgroup is a number that the compiler knows to be one for a
+  // warp, and of a descriptor the lower half alone advances, as no address carries: descriptors stay in fewer
+  // registers. Elsewhere that gains nothing.
+  [[nodiscard]] __device__ __forceinline__ int warpgroup() const {
+    return C::kAdds ? __shfl_sync(0xffffffffu, place.warpgroup, 0) : place.warpgroup;
+  }
+  static __device__ __forceinline__ std::uint64_t advance(std::uint64_t descriptor, std::uint64_t by) {
+    if constexpr (!C::kAdds) return descriptor + by;
+    const std::uint32_t low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(by);
+    return (descriptor >> 32 << 32) | low;
+  }
   __device__ __forceinline__ void ping_pong_wait() {
     if constexpr (C::kTakesTurns) ptx::barrier_sync(kTurn + place.warpgroup, 2 * kWarpgroup);
   }
@@ -269,13 +280,13 @@ class Consumer {
   // S = q k^T of the next stage of k.
   __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
     const std::uint64_t k_base = tile::operand_descriptor<128>(shared.k[k_turn.stage], 0);
-    const std::uint64_t q_stage = q_base + static_cast<std::uint32_t>(q_turn.stage) * (C::kQBytes >> 4);
+    const std::uint64_t q_stage = advance(q_base, static_cast<std::uint32_t>(q_turn.stage) * (C::kQBytes >> 4));
     ptx::pin(s);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kDimQk / 16; ++k) {
-      ptx::wgmma_ss<T, T, C::kColumns>(s, k_major_step<C::kRows>(q_stage, k), k_major_step<C::kColumns>(k_base, k),
-                                       k == 0 ? 0 : 1);
+      ptx::wgmma_ss<T, T, C::kColumns>(s, advance(q_stage, k_major_step<C::kRows>(0, k)),
+                                       advance(k_base, k_major_step<C::kColumns>(0, k)), k == 0 ? 0 : 1);
     }
     if constexpr (C::kAdds) {
       ptx::wgmma_ss<T, T, C::kColumns>(s, tile::operand_descriptor<64>(added_rows(), 0),
@@ -305,7 +316,7 @@ class Consumer {
   // This tile's rows of the operand; its slope.
   __device__ __forceinline__ void write_added_rows() {
     slope = p.alibi_slopes != nullptr ? p.alibi_slopes[tile.head] * p.slope_scale : 0.0F;
-    if (place.lane < 16) AddedStep<T>::write_row(added_rows(), place.warp * 16 + place.lane, slope, p.bias_power);
+    if (place.lane < 16) AddedStep<T>::write_row(added_rows(), place.warp * 16 + place.lane, slope, p.bias_parts);
     ptx::fence_proxy_async();
     ptx::barrier_sync(kWarpgroupMeets + place.warpgroup, kWarpgroup);
   }
@@ -330,37 +341,45 @@ class Consumer {
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < C::kColumns / 16; ++k) {
-      ptx::wgmma_rs<T, T, C::kDimV, ptx::Major::mn>(out, weights[k], mn_major_step(v_base, k), 1);
+      ptx::wgmma_rs<T, T, C::kDimV, ptx::Major::mn>(out, weights[k], advance(v_base, mn_major_step(0, k)), 1);
     }
     ptx::wgmma_commit_group();
   }
 
   __device__ __forceinline__ void hide(int first_of_tile, float (&s)[C::kColumns / 2]) {
+    const auto hide_unless = [&](auto column_of, auto is_visible) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = tile.row + place.row() + 8 * half;
-      const int begin = first_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
-      const int end = end_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+      for (int half = 0; half < 2; ++half) {
+        const int from = column_of(tile.row + place.row() + 8 * half) - first_of_tile - place.column();
 #pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
+        for (int i = 0; i < C::kColumns / 8; ++i) {
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
+          for (int e = 0; e < 2; ++e) {
+            float& score = s[4 * i + 2 * half + e];
+            score = is_visible(8 * i + e, from) ? score : -INFINITY;
+          }
         }
       }
-    }
+    };
+    hide_unless([&](int row) { return end_column(p.mask, tile.sequence, row); },
+                [](int column, int end) { return column < end; });
+    if (!p.mask.has_left) return;
+    hide_unless([&](int row) { return first_column(p.mask, tile.sequence, row); },
+                [](int column, int first) { return column >= first; });
   }
 
   // Scores to probabilities under the new maximum; `corrections` is what was summed before is multiplied by.
   template <bool kMasked>
-  __device__ __forceinline__ void softmax(int column_tile, float (&s)[C::kColumns / 2], float (&corrections)[2]) {
+  __device__ __forceinline__ void softmax(bool cut, int column_tile, float (&s)[C::kColumns / 2],
+                                          float (&corrections)[2]) {
     if (p.negates) {
 #pragma unroll
       for (int i = 0; i < C::kColumns / 2; ++i) s[i] = -s[i];
     }
     if constexpr (C::kAdds) add_large_slope(s);
-    if constexpr (kMasked) hide(column_tile * C::kColumns, s);
+    if constexpr (kMasked) {
+      if (cut) hide(column_tile * C::kColumns, s);
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float beside = beside_scores(half, column_tile * C::kColumns);
@@ -428,7 +447,7 @@ class Consumer {
     ptx::pin(s);
     release_keys();
     float corrections[2];
-    softmax<kMasked>(column_tile, s, corrections);
+    softmax<kMasked>(true, column_tile, s, corrections);
     if constexpr (C::kTakesTurns) {
       ptx::wgmma_wait_group<0>();
       ptx::pin(out);
@@ -477,7 +496,7 @@ class Consumer {
       ptx::pin(s);
       release_keys();
       clear_beyond_length();
-      softmax<true>(tile.end - 1, s, corrections);
+      softmax<true>(is_cut(tile.end - 1), tile.end - 1, s, corrections);
       to_operand<T, C::kColumns>(s, weights);
     }
     int j = tile.end - 2;
@@ -627,7 +646,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   if constexpr (C::kAdds) {
     if (p.bias == nullptr && threadIdx.x < C::kColumns) {
       const auto column = static_cast<int>(threadIdx.x);
-      AddedStep<typename C::Element>::template write_key<C::kColumns>(shared.added_keys[0], column, 0.0F);
+      AddedStep<typename C::Element>::template write_key<C::kColumns>(shared.added_keys[0], column, 0);
       ptx::fence_proxy_async();
     }
   }

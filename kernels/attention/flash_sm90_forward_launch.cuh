@@ -48,6 +48,8 @@ void launch_forward_type(const FlashForwardParams& params, int shape, int multip
       return launch_forward_shape<T, 6>(params, multiprocessors, stream);
     case 7:
       return launch_forward_shape<T, 7>(params, multiprocessors, stream);
+    case 8:
+      return launch_forward_shape<T, 8>(params, multiprocessors, stream);
     default:
       return launch_forward_shape<T, kFlashForwardShapeCount - 1>(params, multiprocessors, stream);
   }

@@ -40,7 +40,7 @@ std::int32_t heads_of_section(const Problem& problem, const Device& device, std:
   return static_cast<std::int32_t>(std::min(most, problem.batch() * heads));
 }
 
-bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map) {
+bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map, bool is_streamed) {
   const TensorGeometry& g = tensor.geometry;
   TmaBoxes boxes;
   const int order[4] = {3, 2, 1, 0};
@@ -51,7 +51,7 @@ bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::Ten
   boxes.box[0] = 64;
   boxes.box[1] = static_cast<std::int32_t>(rows);
   const cuda::MapFormat format{cuda::map_type(element_type(g.type)), CU_TENSOR_MAP_SWIZZLE_128B,
-                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
+                               is_streamed ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
   return cuda::encode_boxes(boxes, format, map) && cuda::replace_address(map, data);
 }
 
@@ -83,7 +83,9 @@ const char* unsupported_to_add(const Problem& problem) {
   const TensorGeometry& bias = problem.bias;
   if (bias.rank == 0) return nullptr;
   if (bias.dims[2] != 1 || bias.dims[3] == 1) return "it takes bias of keys alone, the same for all rows";
-  return bias.type == problem.type() ? nullptr : "it takes bias in the tensors' type";
+  if (bias.type != problem.type()) return "it takes bias in the tensors' type";
+  // Beyond, the parts of one over the scale leave the range of f16.
+  return bias.type != GPUDNN_DATA_HALF || problem.scale <= 4 ? nullptr : "it takes bias in f16 at scales up to 4";
 }
 
 const char* unsupported_options(const Problem& problem, const FlashTakes& takes) {
@@ -122,17 +124,40 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
+// A positive number as the sum of three, of `bits` bits each.
+void split(double value, int bits, float (&parts)[3]) {
+  for (int i = 0; i < 3; ++i) {
+    const double unit = std::exp2(std::floor(std::log2(value)) - (bits - 1));
+    const double units = value / unit;
+    parts[i] = static_cast<float>((i < 2 ? std::ceil(units) - 1 : std::round(units)) * unit);
+    value -= static_cast<double>(parts[i]);
+  }
+}
+
 bool holds(const kernels::FlashForwardShape& shape, const Problem& problem) {
   return shape.adds == adds(problem) && problem.dim_qk() <= shape.dim_qk && problem.dim_v() <= shape.dim_v;
+}
+
+std::int64_t whole(std::int64_t length, std::int64_t of) { return (length + of - 1) / of * of; }
+bool has_bounds(const Problem& problem) { return problem.has_left != 0 || problem.has_right != 0; }
+
+// Of the shapes for short sequences and up to 64 columns of o, the one whose tiles of keys compute less.
+const kernels::FlashForwardShape& narrow_shape(const Problem& problem) {
+  const kernels::FlashForwardShape& first = kernels::kFlashForwardShapes[0];
+  const kernels::FlashForwardShape& other = kernels::kFlashForwardShapes[1];
+  const std::int64_t keys = problem.length_kv;
+  return !has_bounds(problem) && whole(keys, other.columns) < whole(keys, first.columns) ? other : first;
 }
 
 // The first shape that holds the head dimensions, those for short sequences only where they are.
 int forward_shape(const Problem& problem) {
   const bool is_short = is_short_forward_sm90(problem);
+  const kernels::FlashForwardShape& narrow = narrow_shape(problem);
   int shape = 0;
   while (shape < kernels::kFlashForwardShapeCount - 1) {
     const kernels::FlashForwardShape& its = kernels::kFlashForwardShapes[shape];
-    if (holds(its, problem) && (its.blocks == 1 || is_short)) break;
+    const bool is_narrow = its.blocks > 1 && its.dim_v <= 64;
+    if (holds(its, problem) && (its.blocks == 1 || is_short) && (!is_narrow || &its == &narrow)) break;
     ++shape;
   }
   return shape;
@@ -174,10 +199,10 @@ bool is_short_forward_sm90(const Problem& problem) {
   // Up to 64 columns of o, where the two shapes' time crosses on an H200: under a causal mask or a window late, as wide
   // tiles compute more that is hidden; else by what tiles compute, of which short ones take 1.24 times as long.
   constexpr double kOfShort = 1.24;
-  const kernels::FlashForwardShape& narrow = kernels::kFlashForwardShapes[0];
-  const kernels::FlashForwardShape& wide = kernels::kFlashForwardShapes[3];
-  if (problem.has_left != 0 || problem.has_right != 0) {
-    if (longer < 1024 || problem.has_left == 0 || problem.has_right == 0) return longer < 1024;
+  const kernels::FlashForwardShape& narrow = narrow_shape(problem);
+  const kernels::FlashForwardShape& wide = kernels::kFlashForwardShapes[kernels::kFlashForwardWide];
+  if (has_bounds(problem)) {
+    if (longer <= 1024 || problem.has_left == 0 || problem.has_right == 0) return longer <= 1024;
     // Columns that a row's tile computes, whose window begins anywhere in a tile.
     const double window = static_cast<double>(problem.left) + static_cast<double>(problem.right);
     const auto computed = [&](const kernels::FlashForwardShape& its) { return window + its.rows + its.columns; };
@@ -185,10 +210,9 @@ bool is_short_forward_sm90(const Problem& problem) {
   }
   if (longer <= 256) return true;
   const auto computed = [&](const kernels::FlashForwardShape& its) {
-    const auto whole = [](std::int64_t length, std::int64_t of) { return (length + of - 1) / of * of; };
     return static_cast<double>(whole(problem.length_q(), its.rows) * whole(problem.length_kv, its.columns));
   };
-  return longer <= 512 && kOfShort * computed(narrow) < computed(wide);
+  return (longer <= 512 || problem.length_kv <= 256) && kOfShort * computed(narrow) < computed(wide);
 }
 
 Support supports_flash_forward_sm90(const Problem& problem, const Device& device) {
@@ -223,9 +247,7 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
       const int of = i < 2 ? i : 3;
       params.bias_strides[i] = problem.bias.dims[of] == 1 ? 0 : problem.bias.strides[of];
     }
-    // Bias over the scale leaves f16's range, bias over (the scale x the power) does not.
-    params.bias_power = static_cast<float>(std::exp2(std::ceil(std::max(0.0, -std::log2(problem.scale)))));
-    params.bias_scale = static_cast<float>(1 / (problem.scale * params.bias_power));
+    split(1 / problem.scale, problem.type() == GPUDNN_DATA_HALF ? 11 : 8, params.bias_parts);
   }
   params.o_data = args.o.data;
   for (int i = 0; i < 4; ++i) params.o_strides[i] = problem.o.geometry.strides[i];

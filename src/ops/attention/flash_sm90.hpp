@@ -11,7 +11,9 @@ constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;
 constexpr double kLog2E = 1.4426950408889634;
 
 // A tensor map of boxes of 64 elements x `rows`, swizzled over 128 bytes. False where the driver refuses.
-[[nodiscard]] bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map);
+// `is_streamed`: what it reads is read once, so a miss of the L2 had better bring a box's row and nothing beside it.
+[[nodiscard]] bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map,
+                          bool is_streamed = false);
 
 // What the backward engines refuse but for bias, dBias and dSink.
 struct FlashTakes {
