@@ -40,11 +40,11 @@ std::int64_t best_splits(const Problem& problem, const Device& device, const Gat
   const double multiplies =
       is_short ? tiles.short_step : static_cast<double>(tile_rows * columns) * dims * 2 / tiles.operations;
   // Where two blocks of a multiprocessor have room, one keeps a little less of the memory busy; and where some have
-  // two, those take as long as if all had.
+  // two, those take as long as if half of the others had.
   const auto step_of = [&](std::int64_t blocks) {
     double resident = static_cast<double>(blocks);
     if (is_short && tiles.short_blocks > 1) {
-      resident = blocks <= device.multiprocessors ? 1.07 * resident : static_cast<double>(places);
+      resident = blocks <= device.multiprocessors ? 1.07 * resident : (resident + static_cast<double>(places)) / 2;
     }
     return std::max(static_cast<double>(columns) * dims * 2 * resident / tiles.bytes, multiplies);
   };

@@ -57,7 +57,7 @@ std::int32_t encode_boxes_of(const Tensor& tensor, const void* data, bool is_pag
     g.dims[0] = 1;
     g.dims[2] = kMaxLength + g.dims[2];
   }
-  return cuda::makes_tensor_maps() && encode(rows, data, box, map) ? static_cast<std::int32_t>(box) : 0;
+  return cuda::makes_tensor_maps() && encode(rows, data, box, map, true) ? static_cast<std::int32_t>(box) : 0;
 }
 
 // Tiles of bias by TMA, where its rows lie at one stride; 0: row by row.
