@@ -53,12 +53,6 @@
 
 namespace gpudnn::kernels {
 
-// The upper bits of a float, which are a TF32 number, and the others.
-__device__ __forceinline__ std::uint32_t rnn_upper(std::uint32_t bits) { return bits & 0xffffe000u; }
-__device__ __forceinline__ std::uint32_t rnn_rest(std::uint32_t bits) {
-  return __float_as_uint(__uint_as_float(bits) - __uint_as_float(rnn_upper(bits)));
-}
-
 template <class T>
 __device__ __forceinline__ void rnn_resident_multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                                       std::uint32_t b1, bool whole) {

@@ -9,8 +9,8 @@ namespace gpudnn::kernels {
 namespace {
 
 constexpr std::int32_t kPlaces[] = {8, 16, 32};
-constexpr std::int64_t kPanel = 64;
-constexpr std::int64_t kBytes = 2;  // of an element
+constexpr std::int64_t kPanelBytes = 128;
+constexpr std::int64_t kPanel = 64;  // columns of 16 bits
 
 std::int64_t over(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
@@ -22,7 +22,7 @@ std::int32_t power_below(std::int32_t count) {
 }
 
 std::int64_t shared_bytes(const RnnSplitShape& s) {
-  const std::int64_t tiles = (kRnnSplitRows + s.sets * s.places) * std::int64_t{s.panels} * kPanel * kBytes;
+  const std::int64_t tiles = (kRnnSplitRows + s.sets * s.places) * std::int64_t{s.panels} * kPanelBytes;
   const std::int64_t received = s.sets * kRnnSplitRows * std::int64_t{s.places} * 4;
   const std::int64_t kept = rnn_split_kept_tiles(s.places, s.sets) > 0
                                 ? 0
@@ -36,7 +36,7 @@ std::int64_t shared_bytes(const RnnSplitShape& s) {
 // share what it has.
 double step_of(const RnnSplitShape& s) {
   constexpr double kKilobytes = 1.0 / 1024;
-  const double states = static_cast<double>(s.places) * s.panels * kPanel * kBytes * kKilobytes;
+  const double states = static_cast<double>(s.places) * s.panels * kPanelBytes * kKilobytes;
   const double sums = s.parts == 1 ? 0 : s.places * double{kRnnSplitRows} * 4 * kKilobytes;
   const double product = 0.0047 * s.panels * std::max(16 + s.places / 4.0, s.places / 2.0);
   const double units = 0.5 * static_cast<double>(over(std::int64_t{s.places} * s.owned, kRnnSplitThreads));
@@ -54,15 +54,25 @@ std::int64_t direct_elements(const RnnSplitShape& s) {
 std::int64_t direct_bytes(const RnnSplitShape& s) {
   const std::int64_t rows = 64 * direct_operands(s);
   const std::int64_t sums =
-      (s.in_clusters ? rows * s.places / 2 * 4 : 0) + (s.warpgroups > 1 && s.places < 32 ? rows * s.places * 4 : 0);
+      (s.in_clusters ? rows * s.places / 2 * 4 : 0) + (s.warpgroups > 1 ? rows * s.places * 4 : 0);
   const std::int64_t kept = over(s.tiles, std::int64_t{s.slices} * s.sets) * direct_elements(s) * kRnnSplitSets *
                             s.warpgroups * kRnnDirectThreads * 4;
   constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
   return s.panels * rows * 128 + s.sets * (s.places * std::int64_t{s.panels} * 128 + sums) + kept +
          kBarriersAndAlignment;
 }
+// The same of floats: three products of each weight and state, from registers.
+double float_step(const RnnSplitShape& s) {
+  constexpr double kCyclesOfProduct = 13;  // of 16 rows, 8 columns and 8 places, of a quarter of a multiprocessor
+  const double products = 4.0 * direct_operands(s) * s.panels * 4 * (s.places / 8.0) * 3 / 4;
+  const double states = s.places * s.panels * 128 / 1024.0;
+  const double sums = s.parts == 1 ? 0 : s.in_clusters ? 0.25 : 0.75;
+  const double tile = 0.9 + 0.02 * states + products * kCyclesOfProduct / 1755 + 0.3 + sums;
+  return tile * static_cast<double>(over(s.tiles, s.slices));
+}
 // Microseconds of a step, fitted like those above. Weights that a set holds in registers are multiplied sooner.
 double direct_step(const RnnSplitShape& s) {
+  if (s.floats) return float_step(s);
   const bool holds = s.sets == 1 && s.places == 8 && s.column_gates * s.owned != 64;
   const double product = direct_operands(s) * s.panels * 4 * std::max(16 + s.places / 4.0, s.places / 2.0) / 1755;
   const double states = s.places * s.panels * 128 / 1024.0;
@@ -87,32 +97,37 @@ bool cut_places(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::
 // False: it does not fit.
 bool set_direct_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
   if (!cut_places(s, places, batch, room)) return false;
+  if (s->floats) s->sets = 1;
   if (s->sets > 1 && direct_bytes(*s) > kRnnSplitShared) s->sets = 1;
   s->microseconds = direct_step(*s);
   return direct_bytes(*s) <= kRnnSplitShared;
 }
 // take(shape without tiles, places of a tile, power of two of the blocks of a cluster).
 template <class Take>
-void for_each_direct(RnnCell cell, std::int32_t units, bool backward, const Take& take) {
+void for_each_direct(RnnCell cell, std::int32_t units, bool backward, int element_bytes, const Take& take) {
   const int row_gates = backward ? 1 : rnn_gates(cell);
   const int column_gates = backward ? rnn_gates(cell) : 1;
-  for (int size = 0; size < (column_gates > 1 ? 3 : 2); ++size) {
+  const bool floats = element_bytes == 4;
+  if (floats && rnn_gates(cell) == 1) return;
+  for (int size = 0; size < (floats ? 4 : column_gates > 1 ? 3 : 2); ++size) {
     RnnSplitShape s;
     s.direct = true;
+    s.floats = floats;
     s.parts = 1 << size;
     s.owned = row_gates == 1 ? 64 : 32;
     s.groups = static_cast<std::int32_t>(over(units, s.owned));
     const std::int64_t groups_of_part = over(s.groups, s.parts);
-    s.panels = static_cast<std::int32_t>(over(groups_of_part * column_gates * s.owned, kPanel));
+    s.panels = static_cast<std::int32_t>(over(groups_of_part * column_gates * s.owned * element_bytes, kPanelBytes));
     s.column_gates = column_gates;
     s.in_clusters = s.parts == 2;
     if (s.parts > s.groups) return;
     if (std::int64_t{s.panels} * 64 * direct_operands(s) * 128 > kRnnDirectWeights) continue;
     for (const std::int32_t places : kPlaces) {
-      const bool is_there = row_gates > 1      ? (s.parts == 1) == (places == 8)
+      const bool is_there = floats             ? places == (backward ? 4 : 8) * s.parts
+                            : row_gates > 1    ? (s.parts == 1) == (places == 8)
                             : column_gates > 1 ? s.parts > 1 && places == 4 * s.parts
                                                : places == 8 * s.parts;
-      s.warpgroups = s.parts == 4 || places == 32 ? 1 : 2;
+      s.warpgroups = !floats && (s.parts == 4 || places == 32) ? 1 : 2;
       if (is_there) take(s, places, s.in_clusters ? size : 0);
     }
   }
@@ -155,8 +170,8 @@ bool set_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::i
 
 // The same for those that are not direct: gradients of cells with gates.
 template <class Take>
-void for_each_shape(RnnCell cell, std::int32_t units, bool backward, const Take& take) {
-  if (!backward || rnn_gates(cell) == 1) return;
+void for_each_shape(RnnCell cell, std::int32_t units, bool backward, int element_bytes, const Take& take) {
+  if (!backward || rnn_gates(cell) == 1 || element_bytes != 2) return;
   for (int size = 0; size < kRnnSplitClusterSizes; ++size) {
     const RnnSplitShape s = shape_of(1 << size, units, rnn_gates(cell));
     for (const std::int32_t places : kPlaces) {
@@ -173,38 +188,41 @@ constexpr std::int32_t kAnyRoom = 1 << 20;
 std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps,
                                    std::int32_t period) {
   const std::int64_t slots = rnn_split_slots(period, steps);
-  return slots * directions * s.tiles * s.places * s.parts * s.panels * kPanel * kBytes;
+  return slots * directions * s.tiles * s.places * s.parts * s.panels * kPanelBytes;
 }
 std::int64_t rnn_split_sum_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps) {
   if (s.in_clusters || (s.direct && s.parts == 1)) return 0;
-  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts * 64 * 4;
+  const std::int64_t rows = s.direct ? 64 * direct_operands(s) : 64;
+  return std::int64_t{rnn_split_sum_slots(steps)} * directions * s.tiles * s.places * s.groups * s.parts * rows * 4;
 }
 std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch, std::int64_t steps,
-                                           std::int32_t directions, bool backward) {
+                                           std::int32_t directions, bool backward, int element_bytes) {
   std::int64_t most = 0;
-  for_each_shape(cell, static_cast<std::int32_t>(units), backward, [&](RnnSplitShape s, std::int32_t places, int) {
-    if (!set_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
-    const auto length = static_cast<std::int32_t>(steps);
-    most = std::max(most, rnn_split_state_bytes(s, directions, length, kRnnSplitPeriod) +
-                              rnn_split_sum_bytes(s, directions, length));
-  });
-  for_each_direct(cell, static_cast<std::int32_t>(units), backward, [&](RnnSplitShape s, std::int32_t places, int) {
-    if (!set_direct_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
-    const auto length = static_cast<std::int32_t>(steps);
-    most = std::max(most, rnn_split_state_bytes(s, directions, length, kRnnSplitPeriod) +
-                              rnn_split_sum_bytes(s, directions, length));
-  });
+  for_each_shape(cell, static_cast<std::int32_t>(units), backward, element_bytes,
+                 [&](RnnSplitShape s, std::int32_t places, int) {
+                   if (!set_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
+                   const auto length = static_cast<std::int32_t>(steps);
+                   most = std::max(most, rnn_split_state_bytes(s, directions, length, kRnnSplitPeriod) +
+                                             rnn_split_sum_bytes(s, directions, length));
+                 });
+  for_each_direct(cell, static_cast<std::int32_t>(units), backward, element_bytes,
+                  [&](RnnSplitShape s, std::int32_t places, int) {
+                    if (!set_direct_tiles(&s, places, static_cast<std::int32_t>(batch), kAnyRoom)) return;
+                    const auto length = static_cast<std::int32_t>(steps);
+                    most = std::max(most, rnn_split_state_bytes(s, directions, length, kRnnSplitPeriod) +
+                                              rnn_split_sum_bytes(s, directions, length));
+                  });
   return most;
 }
 
 RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch, std::int32_t directions,
-                              bool backward, const int (&clusters)[kRnnSplitClusterSizes]) {
+                              bool backward, int element_bytes, const int (&clusters)[kRnnSplitClusterSizes]) {
   RnnSplitShape best;
-  for_each_shape(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
+  for_each_shape(cell, units, backward, element_bytes, [&](RnnSplitShape s, std::int32_t places, int size) {
     if (!set_tiles(&s, places, batch, clusters[size] / (s.groups * directions))) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;
   });
-  for_each_direct(cell, units, backward, [&](RnnSplitShape s, std::int32_t places, int size) {
+  for_each_direct(cell, units, backward, element_bytes, [&](RnnSplitShape s, std::int32_t places, int size) {
     const std::int32_t blocks_of_cluster = s.in_clusters ? 1 : s.parts;
     if (!set_direct_tiles(&s, places, batch, clusters[size] / (s.groups * blocks_of_cluster * directions))) return;
     if (best.parts == 0 || s.microseconds < best.microseconds) best = s;

@@ -36,10 +36,11 @@ GPUDNN_HOST_DEVICE constexpr int rnn_split_slots(int period, int steps) {
 struct RnnSplitShape {
   bool in_clusters = false;
   bool direct = false;      // a thread finishes units of the sums that it has itself
+  bool floats = false;      // direct: weights in registers, multiplied in parts
   std::int32_t parts = 0;   // blocks that divide the summed index, a cluster; 0: none fits
   std::int32_t groups = 0;  // of `parts` blocks, which divide the units
   std::int32_t owned = 0;   // units that a block finishes; direct: that its group does
-  std::int32_t panels = 0;
+  std::int32_t panels = 0;  // of 128 bytes of columns
   std::int32_t places = 0;  // of a tile
   std::int32_t tiles = 0;
   std::int32_t sets = 0;          // of threads in a block: where it has several tiles, two
@@ -64,17 +65,19 @@ constexpr int kRnnSplitPeriod = 6;
 [[nodiscard]] std::int64_t rnn_split_state_bytes(const RnnSplitShape& shape, std::int32_t directions,
                                                  std::int32_t steps, std::int32_t period);
 [[nodiscard]] std::int64_t rnn_split_most_exchange_bytes(RnnCell cell, std::int64_t units, std::int64_t batch,
-                                                         std::int64_t steps, std::int32_t directions, bool backward);
+                                                         std::int64_t steps, std::int32_t directions, bool backward,
+                                                         int element_bytes);
 
 // The blocks with the shortest step. `clusters[i]` of 2^i blocks are resident at once.
 constexpr int kRnnSplitClusterSizes = 5;
 [[nodiscard]] RnnSplitShape rnn_split_shape(RnnCell cell, std::int32_t units, std::int32_t batch,
-                                            std::int32_t directions, bool backward,
+                                            std::int32_t directions, bool backward, int element_bytes,
                                             const int (&clusters)[kRnnSplitClusterSizes]);
 
 // Of direct shapes.
 [[nodiscard]] bool launch_rnn_direct_f16(const RnnSplit& split, bool backward, CUstream_st* stream);
 [[nodiscard]] bool launch_rnn_direct_bf16(const RnnSplit& split, bool backward, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_direct_f32(const RnnSplit& split, bool backward, CUstream_st* stream);
 // Clusters of 2^i blocks of these kernels that are resident at once on the current device.
 void rnn_split_resident(int (&clusters)[kRnnSplitClusterSizes]);
 // False where the launch was refused.

@@ -132,35 +132,7 @@ struct RnnSplitBlock {
 
   // States as they lie in the exchange, from `from` on: the same bytes as in shared memory.
   __device__ __forceinline__ void receive(const unsigned char* from) const {
-    constexpr int kBytesApart = kRnnSplitThreads * 16;
-    std::int64_t first = reinterpret_cast<std::int64_t>(from) + thread * 16;
-    std::uint32_t to = ptx::shared_address(states) + static_cast<std::uint32_t>(thread) * 16;
-    // Kept in registers: else they are worked out for each load anew.
-    ptx::pin(&first);
-    ptx::pin(to);
-    uint4 words[kAtOnce];
-#pragma unroll
-    for (int begin = 0; begin < kVectors; begin += kAtOnce) {
-      std::uint32_t missing = kAtOnce == kVectors ? wanted : wanted >> begin & ((1u << kAtOnce) - 1);
-#pragma unroll 1
-      while (missing != 0) {
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          if (missing >> i & 1) {
-            words[i] =
-                ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + (begin + i) * kBytesApart));  // NOLINT
-          }
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          const uint4& w = words[i];
-          const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
-          if ((missing >> i & 1) == 0 || !is_there) continue;
-          ptx::st_shared(to + (begin + i) * kBytesApart, w);
-          missing &= ~(1u << i);
-        }
-      }
-    }
+    rnn_receive<kRnnSplitThreads, kVectors, kAtOnce>(from, thread, wanted, ptx::shared_address(states));
     ptx::fence_proxy_async();
     meet();
   }

@@ -29,7 +29,8 @@ struct RnnDirectBlock {
   static constexpr int kOperands = kRowsAreUnits ? 1 : 2;  // of 64 rows
   static constexpr int kRows = 64 * kOperands;
   static constexpr int kUnits = kRowsAreUnits ? 64 : 32;
-  static constexpr int kPanel = 64;  // columns of 128 bytes
+  static constexpr int kVector16 = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
+  static constexpr int kPanel = 8 * kVector16;                        // columns of 128 bytes
   static constexpr int kMaxPanels = kRnnDirectWeights / (kRows * 128);
   static constexpr int kVectors = kMaxPanels * N * 8 / kThreads;  // of a thread, at most
   static constexpr int kAtOnce = kVectors < 16 ? kVectors : 16;   // of them looked for together
@@ -41,7 +42,10 @@ struct RnnDirectBlock {
   static constexpr int kSums = kOperands * N / 2;  // of a thread
   static constexpr int kPartSums = kSums / kParts / kWarpgroups;
   // Products with few places wait for the one before with the same sums: those of two of them go in turns.
-  static constexpr int kChains = kHeld ? (N == 8 && kOperands == 1 ? 4 : 2) : 1;
+  // Floats have three products for each, so they do with as many places as well.
+  static constexpr bool kFloats = sizeof(T) == 4;
+  static constexpr int kOwnChains = kOperands * N / 8;
+  static constexpr int kChains = !kHeld || N == 32 ? 1 : kOwnChains == 1 ? 4 : 2;
   using Sums = float[kChains][kOperands][N / 2];
   using Halves = float[kParts][kPartSums];
   static_assert(kPlaces >= 1);
@@ -87,7 +91,7 @@ struct RnnDirectBlock {
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
       const int index = thread + i * kThreads;
-      const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * 8;
+      const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * kVector16;
       if (index / (N * 8) < shape.panels && column(k) < columns()) wanted |= 1u << i;
     }
   }
@@ -97,7 +101,7 @@ struct RnnDirectBlock {
   __device__ __forceinline__ int columns() const { return shape.groups * kColumnGates * kUnits; }
   __device__ __forceinline__ int column(int k) const { return rank * shape.panels * kPanel + k; }
   __device__ __forceinline__ static int at(int rows, int row, int k) {
-    return (k / kPanel * rows + row) * 128 + (k % kPanel / 8 ^ row % 8) * 16;
+    return (k / kPanel * rows + row) * 128 + (k % kPanel / kVector16 ^ row % 8) * 16;
   }
   // The unit whose sums a thread has in rows `lower`.
   __device__ __forceinline__ int unit_of(int lower) const {
@@ -110,7 +114,7 @@ struct RnnDirectBlock {
     const int chunks = shape.panels * 8;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
       const int row = i / chunks;
-      const int k = i % chunks * 8;
+      const int k = i % chunks * kVector16;
       const int of_all = column(k);
       const std::int64_t units = l.units;
       uint4 words;
@@ -150,34 +154,7 @@ struct RnnDirectBlock {
   }
 
   __device__ __forceinline__ void receive(const unsigned char* from) const {
-    constexpr int kBytesApart = kThreads * 16;
-    std::int64_t first = reinterpret_cast<std::int64_t>(from) + thread * 16;
-    std::uint32_t to = ptx::shared_address(states) + static_cast<std::uint32_t>(thread) * 16;
-    ptx::pin(&first);
-    ptx::pin(to);
-    uint4 words[kAtOnce];
-#pragma unroll
-    for (int begin = 0; begin < kVectors; begin += kAtOnce) {
-      std::uint32_t missing = wanted >> begin & ((1u << kAtOnce) - 1);
-#pragma unroll 1
-      while (missing != 0) {
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          if (missing >> i & 1) {
-            words[i] =
-                ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + (begin + i) * kBytesApart));  // NOLINT
-          }
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          const uint4& w = words[i];
-          const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
-          if ((missing >> i & 1) == 0 || !is_there) continue;
-          ptx::st_shared(to + (begin + i) * kBytesApart, w);
-          missing &= ~(1u << i);
-        }
-      }
-    }
+    rnn_receive<kThreads, kVectors, kAtOnce>(from, thread, wanted, ptx::shared_address(states));
     if constexpr (!kHeld) ptx::fence_proxy_async();
     meet();
   }
@@ -224,14 +201,14 @@ struct RnnDirectBlock {
       for (int m = 0; m < kOperands; ++m) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const int k = first_panel() * kPanel + step * 16 + i / 2 * 8;
+          const int k = first_panel() * kPanel + (2 * step + i / 2) * kVector16;
           const unsigned char* const from = weights + at(kRows, m * 64 + row + i % 2 * 8, k) + thread % 4 * 4;
           held[step][m][i] = step / 4 < count ? *reinterpret_cast<const std::uint32_t*>(from) : 0;
         }
       }
     }
   }
-  __device__ __forceinline__ void multiply_held(Sums& sums) const {
+  __device__ __forceinline__ void multiply_held(Sums& sums) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::uint32_t first =
         ptx::shared_address(states) + static_cast<std::uint32_t>(first_panel() * N * 128 + lane % 8 * 128);
@@ -241,31 +218,86 @@ struct RnnDirectBlock {
     for (int panel = 0; panel < kHeldPanels; ++panel) {
       if (panel >= count) break;
 #pragma unroll
-      for (int n = 0; n < N / 8; ++n) {
+      for (int step = 0; step < 4; step += 2) {
+        std::uint32_t words[N / 8][4];
 #pragma unroll
-        for (int step = 0; step < 4; step += 2) {
-          std::uint32_t words[4];
+        for (int n = 0; n < N / 8; ++n) {
           ptx::ldmatrix_x4(
               first + static_cast<std::uint32_t>(panel * N * 128 + n * 1024 + ((step * 2 + lane / 8) ^ lane % 8) * 16),
-              words);
+              words[n]);
+        }
+        if constexpr (kFloats) {
+          multiply_floats(panel * 4 + step, words, sums);
+        } else {
 #pragma unroll
-          for (int k = 0; k < 2; ++k) {
-#pragma unroll
-            for (int m = 0; m < kOperands; ++m) {
-              float(&all)[N / 2] = sums[(step / 2 * 2 + k) % kChains][m];
-              float part[4] = {all[4 * n], all[4 * n + 1], all[4 * n + 2], all[4 * n + 3]};
-              if constexpr (std::is_same_v<T, tile::Half>) {
-                ptx::mma_m16n8k16_f16(part, held[panel * 4 + step + k][m], words[2 * k], words[2 * k + 1]);
-              } else {
-                ptx::mma_m16n8k16_bf16(part, held[panel * 4 + step + k][m], words[2 * k], words[2 * k + 1]);
-              }
-#pragma unroll
-              for (int i = 0; i < 4; ++i) all[4 * n + i] = part[i];
-            }
-          }
+          for (int k = 0; k < 2; ++k) multiply_step(panel * 4 + step + k, step + k, k, words, sums);
         }
       }
     }
+  }
+  template <class Multiply>
+  __device__ __forceinline__ static void add_product(float (&all)[N / 2], int n, const Multiply& multiply) {
+    float part[4] = {all[4 * n], all[4 * n + 1], all[4 * n + 2], all[4 * n + 3]};
+    multiply(part);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) all[4 * n + i] = part[i];
+  }
+  // Words 2 k and 2 k + 1 of each eight places.
+  __device__ __forceinline__ void multiply_step(int step, int in_panel, int k, const std::uint32_t (&words)[N / 8][4],
+                                                Sums& sums) {
+    auto& all = sums[in_panel % kChains];
+#pragma unroll
+    for (int n = 0; n < N / 8; ++n) {
+#pragma unroll
+      for (int m = 0; m < kOperands; ++m) {
+        add_product(all[m], n, [&](float(&part)[4]) {
+          if constexpr (std::is_same_v<T, tile::Half>) {
+            ptx::mma_m16n8k16_f16(part, held[step][m], words[n][2 * k], words[n][2 * k + 1]);
+          } else {
+            ptx::mma_m16n8k16_bf16(part, held[step][m], words[n][2 * k], words[n][2 * k + 1]);
+          }
+        });
+      }
+    }
+  }
+  // Two steps of floats. Each part with each, but the rests: products of a kind go together, as none of them waits for
+  // another one's sums.
+  __device__ __forceinline__ void multiply_floats(int step, const std::uint32_t (&words)[N / 8][4], Sums& sums) {
+    const auto multiply = [&](int kind, const std::uint32_t(&a)[2][kOperands][4], const auto& part_of) {
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        auto& all = sums[(kChains == 4 ? kind % 2 * 2 + k : k) % kChains];
+#pragma unroll
+        for (int n = 0; n < N / 8; ++n) {
+          const std::uint32_t b0 = part_of(words[n][2 * k]);
+          const std::uint32_t b1 = part_of(words[n][2 * k + 1]);
+#pragma unroll
+          for (int m = 0; m < kOperands; ++m) {
+            add_product(all[m], n, [&](float(&part)[4]) { ptx::mma_m16n8k8_tf32(part, a[k][m], b0, b1); });
+          }
+        }
+      }
+    };
+    std::uint32_t upper[2][kOperands][4];
+    std::uint32_t rest[2][kOperands][4];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+#pragma unroll
+      for (int m = 0; m < kOperands; ++m) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          std::uint32_t& bits = held[step + k][m][i];
+          ptx::pin(bits);  // else its parts are kept beside it
+          upper[k][m][i] = rnn_upper(bits);
+          rest[k][m][i] = rnn_rest(bits);
+        }
+      }
+    }
+    if (!l.cuts_to_tf32) {
+      multiply(0, rest, rnn_upper);
+      multiply(1, upper, rnn_rest);
+    }
+    multiply(2, upper, rnn_upper);
   }
   __device__ __forceinline__ void start_products(Sums& sums) const {
     std::uint32_t a = (ptx::shared_address(weights) & 0x3ffffu) >> 4;
@@ -391,35 +423,56 @@ struct RnnDirectBlock {
     return (bits & ~1u) | turn;
   }
   static constexpr int kPartWords = kPartSums * kThreads;
+  static constexpr int kAtOnceSums = kPartSums > 1 ? 2 : 1;  // stored and loaded together
+  using SumWord = std::conditional_t<kAtOnceSums == 2, std::uint64_t, std::uint32_t>;
+  __device__ __forceinline__ static std::uint32_t sum_in(SumWord word, int which) {
+    if constexpr (kAtOnceSums == 2) return static_cast<std::uint32_t>(word >> (32 * which));
+    return static_cast<std::uint32_t>(word);
+  }
+  __device__ __forceinline__ static SumWord load_sums(const std::uint32_t* from) {
+    if constexpr (kAtOnceSums == 2) {
+      return ptx::ld_relaxed_gpu_u64(from);
+    } else {
+      return ptx::ld_relaxed_gpu(from);
+    }
+  }
   __device__ __forceinline__ void store_sums(const Halves& sums, std::uint32_t* of_group, unsigned turn) const {
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
       if (part == rank) continue;
 #pragma unroll
-      for (int i = 0; i < kPartSums; i += 2) {
+      for (int i = 0; i < kPartSums; i += kAtOnceSums) {
         std::uint32_t* const to =
             of_group + (part * kParts + rank) * kPartWords + (i / kVector * kThreads + thread) * kVector + i % kVector;
-        const std::uint64_t words =
-            std::uint64_t{turned(sums[part][i + 1], turn)} << 32 | std::uint64_t{turned(sums[part][i], turn)};
-        ptx::st_relaxed_gpu_u64(to, words);
+        if constexpr (kAtOnceSums == 2) {
+          ptx::st_relaxed_gpu_u64(
+              to, std::uint64_t{turned(sums[part][i + 1], turn)} << 32 | std::uint64_t{turned(sums[part][i], turn)});
+        } else {
+          ptx::st_relaxed_gpu(to, turned(sums[part][i], turn));
+        }
       }
     }
   }
   __device__ __forceinline__ void add_stored(const std::uint32_t* of_group, unsigned turn,
                                              float (&own)[kPartSums]) const {
-    std::uint64_t words[kParts][kPartSums / 2];
+    SumWord words[kParts][kPartSums / kAtOnceSums];
     const auto word_at = [&](int part, int i) {
       return of_group + (rank * kParts + part) * kPartWords + (i / kVector * kThreads + thread) * kVector + i % kVector;
     };
-    const auto is_there = [&](std::uint64_t word) {
-      return (static_cast<std::uint32_t>(word) % 2 == turn) && (static_cast<std::uint32_t>(word >> 32) % 2 == turn);
+    const auto is_there = [&](SumWord word) {
+      return sum_in(word, 0) % 2 == turn && sum_in(word, kAtOnceSums - 1) % 2 == turn;
     };
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
 #pragma unroll
-      for (int i = 0; i < kPartSums; i += 2) {
-        words[part][i / 2] =
-            part == rank ? turn | std::uint64_t{turn} << 32 : ptx::ld_relaxed_gpu_u64(word_at(part, i));
+      for (int i = 0; i < kPartSums; i += kAtOnceSums) {
+        SumWord& word = words[part][i / kAtOnceSums];
+        if (part != rank) {
+          word = load_sums(word_at(part, i));
+        } else {
+          word = turn;
+          if constexpr (kAtOnceSums == 2) word |= SumWord{turn} << 32;
+        }
       }
     }
     bool looks;
@@ -428,9 +481,10 @@ struct RnnDirectBlock {
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
 #pragma unroll
-        for (int i = 0; i < kPartSums; i += 2) {
-          if (is_there(words[part][i / 2])) continue;
-          words[part][i / 2] = ptx::ld_relaxed_gpu_u64(word_at(part, i));
+        for (int i = 0; i < kPartSums; i += kAtOnceSums) {
+          SumWord& word = words[part][i / kAtOnceSums];
+          if (is_there(word)) continue;
+          word = load_sums(word_at(part, i));
           looks = true;
         }
       }
@@ -440,7 +494,7 @@ struct RnnDirectBlock {
     for (int part = 0; part < kParts; ++part) {
 #pragma unroll
       for (int i = 0; i < kPartSums; ++i) {
-        const float other = __uint_as_float(static_cast<std::uint32_t>(words[part][i / 2] >> (32 * (i % 2))));
+        const float other = __uint_as_float(sum_in(words[part][i / kAtOnceSums], i % kAtOnceSums));
         total[i] += part == rank ? own[i] : other;
       }
     }
@@ -450,8 +504,13 @@ struct RnnDirectBlock {
 
   // A word of two units that are neighbours, which lie in two threads: each of them stores one of two words.
   __device__ __forceinline__ static std::uint32_t bits_of(float value) {
-    const std::uint32_t bits = tile::narrow<T>(value).bits;
-    return bits == 0xffffu ? 0x7fffu : bits;
+    if constexpr (sizeof(T) == 4) {
+      const std::uint32_t bits = __float_as_uint(value);
+      return bits == kRnnNothing ? 0x7fffffffu : bits;
+    } else {
+      const std::uint32_t bits = tile::narrow<T>(value).bits;
+      return bits == 0xffffu ? 0x7fffu : bits;
+    }
   }
   __device__ __forceinline__ static std::uint32_t word_of(float first, float second, bool odd) {
     const std::uint32_t mine = odd ? bits_of(second) : bits_of(first);

@@ -1,5 +1,5 @@
 // A split sweep (`split_sm90.cuh`) in which a thread finishes units of the sums that it has itself: forward, and
-// backward where its steps are shorter. Half and bfloat16, no projection. Hopper.
+// backward where its steps are shorter. Half, bfloat16 and, of cells with gates, float, no projection. Hopper.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Forward, of cells with gates, a block's 128 rows are the gates of 32 units, as two operands of 64 rows, so that all
@@ -18,6 +18,11 @@
 // `split_sm90.cuh` holds. Sums through L2 are words whose last bit says whose turn it is, in memory for two steps that
 // goes round: a block that adds the sums of a step has states that all blocks have published when they had read the
 // sums of two steps before. Nothing of it is set anew.
+//
+// Floats: a word is one unit, and a panel 32 columns. One set of two warpgroups holds the weights in registers; forward
+// one, two or four blocks divide the columns and take 8, 16 or 32 places, backward two, four or eight. A factor is cut
+// into a TF32 number and the rest, as in `resident_sm90.cuh`: a state where it is multiplied, a weight each time anew,
+// as registers hold no more than the weights themselves.
 #pragma once
 
 #include "core/launch/launch.hpp"
@@ -94,17 +99,27 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
   };
   // Where this thread's words lie in the tile of the part: forward of pairs of places, of which the odd thread has the
   // second one; backward of both of its units, of which the odd thread has the second one.
+  // A float is a word.
+  constexpr bool kWhole = sizeof(T) == 4;
   constexpr bool kPairsUnits = kOwn == 2;
-  constexpr int kWords = kPairsUnits ? kPlaces : (kPlaces + 1) / 2;
+  constexpr int kWords = kWhole ? kElements : kPairsUnits ? kPlaces : (kPlaces + 1) / 2;
   int word_at[kWords];
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
-    const int place = kPairsUnits || kPlaces == 1 ? place_in_tile[i] : place_in_tile[2 * i] + (odd ? 1 : 0);
-    const int j = block.unit_of(odd ? 1 : 0) & ~1;
+    int place;
+    int j;
+    if constexpr (kWhole) {
+      place = place_in_tile[i / kOwn];
+      j = block.unit_of(i % kOwn);
+    } else {
+      place = kPairsUnits || kPlaces == 1 ? place_in_tile[i] : place_in_tile[2 * i] + (odd ? 1 : 0);
+      j = block.unit_of(odd ? 1 : 0) & ~1;
+    }
     const int in_part = block.group % groups_of_part * (Block::kColumnGates * Block::kUnits);
-    word_at[i] = Block::at(N, place, in_part + j) + j % 8 * 2;
+    word_at[i] = Block::at(N, place, in_part + j) + j % Block::kVector16 * static_cast<int>(sizeof(T));
   }
-  const bool stores = kPairsUnits || kPlaces > 1 || !odd;
+  const bool stores = kWhole || kPairsUnits || kPlaces > 1 || !odd;
+  constexpr int kGateBytes = Block::kUnits / Block::kPanel * (N * 128);  // from gate to gate, of gradients
   // values(e, gate)
   const auto publish = [&](unsigned char* to, const auto& values) {
 #pragma unroll
@@ -112,7 +127,9 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
 #pragma unroll
       for (int g = 0; g < kStates; ++g) {
         std::uint32_t word;
-        if constexpr (kPairsUnits) {
+        if constexpr (kWhole) {
+          word = Block::bits_of(values(i, g));
+        } else if constexpr (kPairsUnits) {
           word = Block::word_of(values(i * kOwn, g), values(i * kOwn + 1, g), odd);
         } else if constexpr (kPlaces > 1) {
           word = Block::word_of(values(2 * i, g), values(2 * i + 1, g), odd);
@@ -120,7 +137,7 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
           const std::uint32_t bits = Block::bits_of(values(0, g));
           word = bits | __shfl_xor_sync(0xffffffffu, bits, 4) << 16;
         }
-        if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * (N * 128), word);
+        if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * kGateBytes, word);
       }
     }
   };
@@ -184,6 +201,16 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
 #pragma unroll 1
   for (int turn = 0; turn < turns; ++turn) {
     advance();
+    // What gradients need beside the sums is worked out while states are on their way.
+    std::conditional_t<kBackward, typename RnnBackwardUnit<T, kGates>::Prepared, int> prepared[kElements] = {};
+    if constexpr (kBackward) {
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        if (!works(s, tile, e)) continue;
+        prepared[e] = finishers[e % kOwn].prepare(s, tile * N + place_in_tile[e / kOwn], inputs[e],
+                                                  mine[e * kRnnSplitSets * kThreads]);
+      }
+    }
     const int next_slot = slot + 1 == slots ? 0 : slot + 1;
     const int product = turn - skipped;
     const int number = has_first ? step : step - 1;
@@ -233,10 +260,13 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
       float total[Block::kRowGates];
 #pragma unroll
       for (int g = 0; g < Block::kRowGates; ++g) total[g] = own[Block::kRowsAreUnits ? e : e * 4 + g];
-      if (works(s, tile, e)) {
-        out[e] = finishers[e % kOwn].finish(s, place, inputs[e], total, mine + e * kRnnSplitSets * kThreads);
-      } else if constexpr (!kBackward) {
-        if (downwards) out[e].hidden = initial(place, unit[e % kOwn]);
+      float* const kept = mine + e * kRnnSplitSets * kThreads;
+      if constexpr (kBackward) {
+        if (works(s, tile, e)) out[e] = Finisher::finish(prepared[e], total[0], kept);
+      } else if (works(s, tile, e)) {
+        out[e] = finishers[e % kOwn].finish(s, place, inputs[e], total, kept);
+      } else if (downwards) {
+        out[e].hidden = initial(place, unit[e % kOwn]);
       }
     }
     if (step + 1 < steps) {
@@ -263,7 +293,7 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
         for (int i = 0; i < kWords; ++i) {
 #pragma unroll
           for (int g = 0; g < kStates; ++g) {
-            if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * (N * 128), kRnnNothing);
+            if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * kGateBytes, kRnnNothing);
           }
         }
         if (++cleared == slots) cleared = 0;
@@ -298,7 +328,23 @@ bool launch_rnn_direct_block(const RnnSplit& p, cudaStream_t stream) {
              stream, p) == cudaSuccess;
 }
 
-// The shapes of `rnn_split_shape` that are direct.
+// The shapes of `rnn_split_shape` that are direct. Floats: one set, whose weights are in registers.
+template <int kGates, bool kBackward>
+bool launch_rnn_direct_floats(const RnnSplit& p, cudaStream_t stream) {
+  constexpr int kLeast = kBackward ? 2 : 1;
+  if constexpr (kGates == 1) {
+    return false;
+  } else {
+    switch (p.shape.places) {
+      case 8:
+        return launch_rnn_direct_block<float, kGates, 8, kLeast, 2, true, kBackward>(p, stream);
+      case 16:
+        return launch_rnn_direct_block<float, kGates, 16, 2 * kLeast, 2, true, kBackward>(p, stream);
+      default:
+        return launch_rnn_direct_block<float, kGates, 32, 4 * kLeast, 2, true, kBackward>(p, stream);
+    }
+  }
+}
 template <class T, int kGates, bool kBackward>
 bool launch_rnn_direct_gates(const RnnSplit& p, cudaStream_t stream) {
   // One set of few places holds its weights in registers.
@@ -321,13 +367,20 @@ bool launch_rnn_direct_gates(const RnnSplit& p, cudaStream_t stream) {
 }
 template <class T, bool kBackward>
 bool launch_rnn_direct_pass(const RnnSplit& p, cudaStream_t stream) {
+  const auto launch = [&]<int kGates>(std::integral_constant<int, kGates>) {
+    if constexpr (sizeof(T) == 4) {
+      return launch_rnn_direct_floats<kGates, kBackward>(p, stream);
+    } else {
+      return launch_rnn_direct_gates<T, kGates, kBackward>(p, stream);
+    }
+  };
   switch (rnn_gates(p.layer.cell)) {
     case 4:
-      return launch_rnn_direct_gates<T, 4, kBackward>(p, stream);
+      return launch(std::integral_constant<int, 4>());
     case 3:
-      return launch_rnn_direct_gates<T, 3, kBackward>(p, stream);
+      return launch(std::integral_constant<int, 3>());
     default:
-      return launch_rnn_direct_gates<T, 1, kBackward>(p, stream);
+      return launch(std::integral_constant<int, 1>());
   }
 }
 template <class T>

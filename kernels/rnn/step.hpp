@@ -9,8 +9,7 @@ namespace gpudnn::kernels {
 struct RnnStepArgs {
   RnnLayer layer;
   RnnPart part = RnnPart::forward_cell;
-  bool multiplied = false;  // what the units take in has the product already
-  bool aligned = false;     // rows of both factors at multiples of 16 bytes, in whole vectors of that
+  bool aligned = false;  // rows of both factors at multiples of 16 bytes, in whole vectors of that
   RnnStep step[2];
   RnnStep forward[2];  // gradients: of the sweep that made the gates
 };
@@ -33,5 +32,7 @@ inline int rnn_sums(const RnnStepArgs& args) {
 // Launches one part for one or both directions. Each has its own file.
 void launch_rnn_step_simt(const RnnStepArgs& args, CUstream_st* stream);
 void launch_rnn_step_sm80(const RnnStepArgs& args, CUstream_st* stream);
+// The units alone: what they take in has the product.
+void launch_rnn_units_simt(const RnnStepArgs& args, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

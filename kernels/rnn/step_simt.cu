@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads) rnn_step_simt(const __grid_constant_
   const int place = tid / kUnits;  // and 16 further
 
   C sums[2][G] = {};
-  const int depth = !args.multiplied && (f.a_places > 0 || f.other != nullptr) ? f.depth : 0;
+  const int depth = f.a_places > 0 || f.other != nullptr ? f.depth : 0;
   // The next columns are under way while these are multiplied.
   constexpr int kRowsOfB = G * kUnits / 8;
   const T* a_rows[kPlaces / 8];

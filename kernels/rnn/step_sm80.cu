@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads) rnn_step_sm80(const __grid_constant_
   const int wk = warp / (WM * WN);
 
   float sums[G][4] = {};
-  const int depth = !args.multiplied && (f.a_places > 0 || f.other != nullptr) ? f.depth : 0;
+  const int depth = f.a_places > 0 || f.other != nullptr ? f.depth : 0;
   const int count = (depth + Shape::kDepth - 1) / Shape::kDepth;
   for (int i = 0; i < Shape::kStages - 1; ++i) {
     if (i < count) {

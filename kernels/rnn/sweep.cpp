@@ -69,9 +69,9 @@ void launch_rnn_backward(const RnnLayer& layer, CUstream_st* stream) {
 void launch_rnn_units(const RnnLayer& layer, std::int32_t i, bool backward, CUstream_st* stream) {
   RnnStepArgs args;
   args.layer = layer;
-  args.multiplied = true;
+  args.part = backward ? RnnPart::backward_cell : RnnPart::forward_cell;
   set_steps(&args, i, backward);
-  launch_step(&args, backward ? RnnPart::backward_cell : RnnPart::forward_cell, stream);
+  if (rnn_places(args) > 0) launch_rnn_units_simt(args, stream);
 }
 
 void launch_rnn_backward_first(const RnnLayer& layer, CUstream_st* stream) {

@@ -5,12 +5,20 @@
 
 #include <type_traits>
 
+#include "kernels/ptx/gpu_relaxed.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/st_shared.cuh"
 #include "kernels/rnn/step.cuh"
 
 namespace gpudnn::kernels {
 
 constexpr std::uint32_t kRnnNothing = 0xffffffffu;  // a word of the exchange that has not come
+
+// The upper bits of a float, which are a TF32 number, and the others.
+__device__ __forceinline__ std::uint32_t rnn_upper(std::uint32_t bits) { return bits & 0xffffe000u; }
+__device__ __forceinline__ std::uint32_t rnn_rest(std::uint32_t bits) {
+  return __float_as_uint(__uint_as_float(bits) - __uint_as_float(rnn_upper(bits)));
+}
 
 // 16 bytes of elements, of which the first `valid` are there; the others are zeros.
 template <class T>
@@ -29,6 +37,42 @@ __device__ __forceinline__ uint4 rnn_vector(const T* from, int valid, bool vecto
     }
   }
   return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+// States as they lie in the exchange, from `from` on, to the same bytes of shared memory: `wanted` says which of a
+// thread's vectors, kThreads of them apart, there are.
+template <int kThreads, int kVectors, int kAtOnce>
+__device__ __forceinline__ void rnn_receive(const unsigned char* from, int thread, std::uint32_t wanted,
+                                            std::uint32_t states) {
+  constexpr int kBytesApart = kThreads * 16;
+  std::int64_t first = reinterpret_cast<std::int64_t>(from) + thread * 16;
+  std::uint32_t to = states + static_cast<std::uint32_t>(thread) * 16;
+  // Kept in registers: else they are worked out for each load anew.
+  ptx::pin(&first);
+  ptx::pin(to);
+  uint4 words[kAtOnce];
+#pragma unroll
+  for (int begin = 0; begin < kVectors; begin += kAtOnce) {
+    std::uint32_t missing = kAtOnce == kVectors ? wanted : wanted >> begin & ((1u << kAtOnce) - 1);
+#pragma unroll 1
+    while (missing != 0) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (missing >> i & 1) {
+          words[i] =
+              ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + (begin + i) * kBytesApart));  // NOLINT
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const uint4& w = words[i];
+        const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
+        if ((missing >> i & 1) == 0 || !is_there) continue;
+        ptx::st_shared(to + (begin + i) * kBytesApart, w);
+        missing &= ~(1u << i);
+      }
+    }
+  }
 }
 
 // A value as it is loaded: 16 bits have a register of their own until they are used, else two are put into one as soon
@@ -274,6 +318,59 @@ struct RnnBackwardUnit {
       out = Unit::template differentiate_gates<G>(l, in, in.dh);
     }
     if (!has(1)) *kept = out.carry;
+    return out;
+  }
+  // The same in two: what does not need the sum, and what does. G: not 0.
+  struct Prepared {
+    bool begins;
+    float dh, dc;
+    float cell;     // of dc, times dh
+    float slot[4];  // times dc, where the cell has one, or dh
+    float carry;
+  };
+  __device__ __forceinline__ Prepared prepare(const RnnUnitStep& s, int place, Inputs& fetched, float kept) const {
+    Prepared p{};
+    p.begins = place >= s.previous_rows;
+    if (dy.is_there()) p.dh = rnn_value<T>(fetched.dy);
+    if (p.begins && G != 3) p.dh += Unit::load(d.dhy, state_at(place));
+    float v[4];
+    if constexpr (G > 1) {
+#pragma unroll
+      for (int g = 0; g < 4; ++g) v[g] = rnn_value<T>(fetched.slot[g]);
+    }
+    if constexpr (G == 4) {
+      ptx::pin(fetched.cell);
+      const float before = place < s.older_rows ? fetched.before : Unit::load(d.cx, state_at(place));
+      const float t = RnnDeviceConvert<T>::tanh(Unit::clip(l, fetched.cell));
+      p.dc = kept;
+      p.cell = Unit::passes(l, fetched.cell) ? v[3] * (1 - t * t) : 0.0f;
+      p.slot[0] = v[2] * v[0] * (1 - v[0]);
+      p.slot[1] = Unit::clip(l, before) * v[1] * (1 - v[1]);
+      p.slot[2] = v[0] * (1 - v[2] * v[2]);
+      p.slot[3] = t * v[3] * (1 - v[3]);
+      p.carry = Unit::passes(l, before) ? v[1] : 0.0f;
+    } else if constexpr (G == 3) {
+      const float before = place < s.older_rows ? rnn_value<T>(fetched.h) : Unit::load(d.hx, state_at(place));
+      p.dh += kept;
+      p.slot[2] = (1 - v[1]) * (1 - v[2] * v[2]);
+      p.slot[0] = p.slot[2] * v[3] * v[0] * (1 - v[0]);
+      p.slot[1] = (before - v[2]) * v[1] * (1 - v[1]);
+      p.slot[3] = p.slot[2] * v[0];
+      p.carry = v[1];
+    } else {
+      const float h = rnn_value<T>(fetched.h);
+      p.slot[0] = l.cell == RnnCell::tanh ? 1 - h * h : h > 0 ? 1.0f : 0.0f;
+    }
+    return p;
+  }
+  __device__ __forceinline__ static Outputs finish(const Prepared& p, float total, float* kept) {
+    Outputs out{};
+    const float dh = p.begins ? p.dh : p.dh + total;
+    const float dc = G == 4 ? p.dc + dh * p.cell : dh;
+#pragma unroll
+    for (int g = 0; g < (G == 1 ? 1 : 4); ++g) out.slot[g] = (g == 3 ? dh : dc) * p.slot[g];
+    out.carry = dc * p.carry;
+    if constexpr (G > 1) *kept = out.carry;
     return out;
   }
   __device__ __forceinline__ void store(const RnnUnitStep& s, int place, const Outputs& out) const {

@@ -554,6 +554,7 @@ TEST(Rnn, IsDeterministic) {
                                  "rnn train bf16 gru l2 uni t16b70 in24 h136 p136 bias=double seq",
                                  "rnn train f16 tanh l1 uni t16b20 in24 h300 p300 bias=double seq",
                                  "rnn train f32 lstm l2 bi t9b33 in24 h64 p64 bias=double seq",
+                                 "rnn train f32 lstm l1 uni t9b20 in24 h300 p300 bias=double seq math=fma",
                                  "rnn train f32 gru l2 bi t80b96 in20 h20 p20 bias=double packed math=fma",
                                  "rnn train f16 lstm l1 uni t3b128 in16 h1024 p1024 bias=double packed",
                                  "rnn train bf16 lstm l2 uni t70b2 in24 h640 p640 bias=double seq",

@@ -20,6 +20,7 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
   int without_clusters = 0;
   int of_two_wide_sets = 0;
   int direct = 0;
+  int of_floats = 0;
   for (std::uint64_t i = 0; i < 20000; ++i) {
     Random random = case_random(session_seed(), i);
     const RnnCell cell = random.pick({RnnCell::tanh, RnnCell::lstm, RnnCell::gru});
@@ -28,21 +29,26 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
     const auto steps = static_cast<std::int32_t>(random.between(1, 60));
     const auto directions = static_cast<std::int32_t>(random.between(1, 2));
     const bool backward = random.chance(0.5);
+    const int bytes = random.chance(0.3) ? 4 : 2;
     const auto& clusters = kDevices[random.between(0, 2)];
-    const kernels::RnnSplitShape s = kernels::rnn_split_shape(cell, units, batch, directions, backward, clusters);
+    const kernels::RnnSplitShape s =
+        kernels::rnn_split_shape(cell, units, batch, directions, backward, bytes, clusters);
     if (s.parts == 0) continue;
     ++shapes;
     without_clusters += s.in_clusters ? 0 : 1;
     ASSERT_LE(kernels::rnn_split_state_bytes(s, directions, steps, kernels::kRnnSplitPeriod) +
                   kernels::rnn_split_sum_bytes(s, directions, steps),
-              kernels::rnn_split_most_exchange_bytes(cell, units, batch, steps, directions, backward))
+              kernels::rnn_split_most_exchange_bytes(cell, units, batch, steps, directions, backward, bytes))
         << kernels::rnn_gates(cell) << " gates, " << units << " units, batch " << batch << ", " << steps << " steps, "
         << directions << " directions, backward " << backward;
     // Every place, unit and column has a block.
     ASSERT_GE(s.groups * s.owned * (s.direct ? 1 : s.parts), units);
     ASSERT_GE(s.tiles * s.places, batch);
-    ASSERT_GE(s.panels * 64 * (s.direct ? s.parts : 1), s.groups * s.owned * (backward ? kernels::rnn_gates(cell) : 1));
+    ASSERT_GE(s.panels * 128 / bytes * (s.direct ? s.parts : 1),
+              s.groups * s.owned * (backward ? kernels::rnn_gates(cell) : 1));
     direct += s.direct ? 1 : 0;
+    of_floats += s.floats ? 1 : 0;
+    ASSERT_EQ(s.floats, bytes == 4);
     // Threads of two sets keep what goes from step to step in registers where a tile has 32 places.
     const int kept = s.direct ? 0 : kernels::rnn_split_kept_tiles(s.places, s.sets);
     if (kept > 0) {
@@ -62,6 +68,7 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
   EXPECT_GT(without_clusters, 50);
   EXPECT_GT(direct, 1000);
   EXPECT_LT(direct, shapes - 1000);
+  EXPECT_GT(of_floats, 1000);
   EXPECT_GT(of_two_wide_sets, 50);
 }
 

@@ -41,11 +41,10 @@ void take_exchange(const Problem& problem, Pass pass, Workspace* w, Regions* reg
   if (pass == Pass::wgrad || !may_be_resident(n)) return;
   w->exchange_bytes = s.capacity() * kernels::rnn_exchange_row(n.kind(), n.hidden, backward) * element_bytes(n);
   w->exchange_room = lanes_of(problem, pass) * w->exchange_bytes;
-  if (element_bytes(n) == 2) {
-    const int lanes = may_pair(problem, pass) ? 2 : n.directions();
-    w->exchange_room = std::max(w->exchange_room, kernels::rnn_split_most_exchange_bytes(n.kind(), n.hidden, s.batch,
-                                                                                         s.steps, lanes, backward));
-  }
+  const int lanes = may_pair(problem, pass) ? 2 : n.directions();
+  w->exchange_room =
+      std::max(w->exchange_room, kernels::rnn_split_most_exchange_bytes(n.kind(), n.hidden, s.batch, s.steps, lanes,
+                                                                        backward, static_cast<int>(element_bytes(n))));
   w->exchange = regions->take(w->exchange_room);
 }
 #endif

@@ -130,6 +130,14 @@ bool goes_by_products(const Site& site, const kernels::RnnLayer& layer, bool bac
 }
 bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
   if (!goes_by_products(site, layer, backward)) return false;
+  if (!backward && layer.directions > 1) {  // one by one: the L2 keeps more of one matrix than of two
+    for (int k = 0; k < layer.directions; ++k) {
+      kernels::RnnLayer one = layer;
+      one.directions = 1, one.direction[0] = layer.direction[k];
+      if (!sweep_by_products(site, one, backward)) return false;
+    }
+    return true;
+  }
   const std::int64_t units = layer.units;
   const std::int64_t gates = kernels::rnn_gates(layer.cell) * units;
   const std::int64_t batch = layer.rows.batch;
@@ -276,10 +284,14 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
 kernels::RnnSplitShape split_shape(const kernels::RnnLayer& l, bool backward) {
   int clusters[kernels::kRnnSplitClusterSizes];
   kernels::rnn_split_resident(clusters);
-  return kernels::rnn_split_shape(l.cell, l.units, l.rows.batch, l.directions, backward, clusters);
+  return kernels::rnn_split_shape(l.cell, l.units, l.rows.batch, l.directions, backward, tile::element_bytes(l.type),
+                                  clusters);
+}
+bool may_split(const kernels::RnnLayer& l) {
+  return l.direction[0].projection == nullptr && (l.tensor_cores || l.type == tile::ElementType::f32);
 }
 bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward) {
-  if (!layer.tensor_cores || site.exchange == nullptr || layer.rows.steps == 0) return false;
+  if (!may_split(layer) || site.exchange == nullptr || layer.rows.steps == 0) return false;
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
   if (split.shape.parts == 0) return false;
@@ -304,13 +316,15 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   split.sums = static_cast<char*>(site.exchange) + states;
   split.layer = layer;
   split.exchange = site.exchange;
-  split.vectors = layer.units % 8 == 0;
+  split.vectors = layer.units % (16 / tile::element_bytes(layer.type)) == 0;
   for (int k = 0; k < layer.directions; ++k) {
     const void* const weights = backward ? layer.direction[k].recurrent_t : layer.direction[k].recurrent;
     split.vectors = split.vectors && reinterpret_cast<std::uintptr_t>(weights) % 16 == 0;
   }
   const bool half = layer.type == tile::ElementType::f16;
-  const auto direct = half ? kernels::launch_rnn_direct_f16 : kernels::launch_rnn_direct_bf16;
+  const auto direct = half                                    ? kernels::launch_rnn_direct_f16
+                      : layer.type == tile::ElementType::bf16 ? kernels::launch_rnn_direct_bf16
+                                                              : kernels::launch_rnn_direct_f32;
   const auto others = half ? kernels::launch_rnn_split_f16 : kernels::launch_rnn_split_bf16;
   const bool runs =
       split.shape.direct ? direct(split, backward, site.launch.stream) : others(split, site.launch.stream);
@@ -344,17 +358,22 @@ double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool ba
                                            kernels::rnn_exchange_row(l.cell, l.units, backward));
   const double of_all = bytes * shape.groups * shape.tiles * lanes;
   // Sixteen places: neither the units nor the batch changed what a round took.
-  if (shape.units == kNarrow && places > kPlacesOfCluster) return shape.rounds * (backward ? 12.0 : 4.2);
+  const bool floats = l.type == tile::ElementType::f32;
+  if (shape.units == kNarrow && places > kPlacesOfCluster) {
+    const double of_floats = l.cuts_to_tf32 ? 6.2 : 8.8;
+    return shape.rounds * (floats ? of_floats + (backward ? 1.6 : 0) : backward ? 12.0 : 4.2);
+  }
   const std::int64_t clusters = (l.rows.batch + kPlacesOfCluster - 1) / kPlacesOfCluster * std::int64_t{lanes};
   if (shape.units == kWide && clusters <= resident_clusters(shape.groups)) {
     // Clusters exchange states among themselves: latency, and the bytes of a block, forward of all as they go to L2
     // too.
-    return backward ? 2.4 + bytes * 1e-5 : 1.4 + of_all * 6e-7;
+    const double of_floats = !floats ? 0 : l.cell == kernels::RnnCell::gru ? 0.5 : 0.9;
+    return of_floats + (backward ? 2.4 + bytes * 1e-5 : 1.4 + of_all * 6e-7);
   }
   return shape.rounds * (backward ? 1.8 + bytes * 3e-5 + of_all * 8e-7 : 1.9 + of_all * 2.3e-6);
 }
 double split_step(const kernels::RnnLayer& l, bool backward) {
-  if (!l.tensor_cores) return kNever;
+  if (!may_split(l)) return kNever;
   const kernels::RnnSplitShape shape = split_shape(l, backward);
   return shape.parts == 0 ? kNever : shape.microseconds;
 }
@@ -514,13 +533,16 @@ Support supports_split(const Problem& problem, const Device& device) {
   const Network& n = problem.net;
   if (problem.pass == Pass::wgrad) return Support::no("gradients of weights have no sweep");
   if (device.major != 9) return Support::no("it needs compute capability 9.0");
-  if (n.type != GPUDNN_DATA_HALF && n.type != GPUDNN_DATA_BFLOAT16) return Support::no("it takes f16 and bf16");
-  if (n.math == GPUDNN_FMA_MATH) return Support::no("the math type rules out tensor cores");
+  if (n.type == GPUDNN_DATA_DOUBLE) return Support::no("it takes f16, bf16 and f32");
+  if (n.type != GPUDNN_DATA_FLOAT && n.math == GPUDNN_FMA_MATH) {
+    return Support::no("the math type rules out tensor cores");
+  }
   if (n.projects()) return Support::no("it has no projection");
   int clusters[kernels::kRnnSplitClusterSizes];
   kernels::rnn_split_resident(clusters);
-  const kernels::RnnSplitShape shape = kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch,
-                                                                n.directions(), problem.pass == Pass::dgrad, clusters);
+  const kernels::RnnSplitShape shape =
+      kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch, n.directions(), problem.pass == Pass::dgrad,
+                               data_type_bits(n.type) / 8, clusters);
   if (shape.parts == 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
   return Support::yes();
 }
