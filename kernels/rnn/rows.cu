@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "core/launch/launch.hpp"
+#include "kernels/ptx/griddepcontrol.cuh"
+#include "kernels/rnn/pads.hpp"
 #include "kernels/rnn/step.cuh"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
@@ -116,7 +118,9 @@ __device__ __forceinline__ Several<T, V> gathered(const T* from, std::int64_t va
 }
 
 template <class T, int V>
-__global__ void __launch_bounds__(kThreads) rnn_pad_kernel(const __grid_constant__ RnnPad pad) {
+__global__ void __launch_bounds__(kThreads) rnn_pad_kernel(const __grid_constant__ RnnPads pads) {
+  ptx::griddepcontrol_launch_dependents();
+  const RnnPad& pad = pads.pad[blockIdx.y];
   const auto vectors = static_cast<std::uint32_t>(pad.to_width / V);
   const auto x = static_cast<std::uint32_t>(threadIdx.x);
   // A block takes in whole rows, or a part of one.
@@ -140,6 +144,7 @@ template <class T, int V, bool kGathers>
 __global__ void __launch_bounds__(kThreads)
     rnn_previous_kernel(const __grid_constant__ RnnPrevious previous, std::int64_t rows, T* all, std::int64_t to_row) {
   using Vector = Several<T, V>;
+  ptx::griddepcontrol_launch_dependents();
   const RnnLayer& l = previous.layer;
   const RnnDirection& d = previous.lane[blockIdx.y];
   T* const to = all + blockIdx.y * rows * to_row;
@@ -341,12 +346,19 @@ void launch_rnn_previous(const RnnPrevious& previous, void* to, std::int64_t to_
   });
 }
 
-void launch_rnn_pad(const RnnPad& pad, CUstream_st* stream) {
-  tile::with_element_type(pad.type, [&]<class T>() {
+void launch_rnn_pad(const RnnPad& pad, CUstream_st* stream) { launch_rnn_pads({.count = 1, .pad = {pad}}, stream); }
+
+void launch_rnn_pads(const RnnPads& pads, CUstream_st* stream) {
+  if (pads.count == 0) return;
+  tile::with_element_type(pads.pad[0].type, [&]<class T>() {
     if constexpr (sizeof(T) == 2) {
       constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
-      cuda::launch_kernel(rnn_pad_kernel<T, kVector>, {blocks_for(pad.rows * pad.to_width / kVector), kThreads}, stream,
-                          pad);
+      std::int64_t most = 0;
+      for (int i = 0; i < pads.count; ++i) {
+        most = tile::greatest(most, pads.pad[i].rows * pads.pad[i].to_width / kVector);
+      }
+      cuda::launch_kernel(rnn_pad_kernel<T, kVector>,
+                          {dim3(blocks_for(most), static_cast<unsigned>(pads.count)), kThreads}, stream, pads);
     }
   });
 }

@@ -375,8 +375,8 @@ Status clear(const Site&, void* to, std::size_t bytes) {
 }  // namespace
 
 const Stages kHostStages = {.product = &product,
-                            .listed_product = nullptr,
-                            .takes_listed = nullptr,
+                            .weights = nullptr,
+                            .takes_weights = nullptr,
                             .product_scratch = &product_scratch,
                             .forward = &forward,
                             .backward = &backward,
@@ -395,6 +395,7 @@ const Stages kHostStages = {.product = &product,
                             .clear = &clear,
                             .merges_products = false,
                             .copy_rows = nullptr,
+                            .pad_rows = nullptr,
                             .slices = nullptr};
 
 }  // namespace gpudnn::rnn

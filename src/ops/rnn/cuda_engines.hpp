@@ -5,7 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/rnn/problem.hpp"
+#include <span>
+
+#include "ops/rnn/stages.hpp"
 
 namespace gpudnn::rnn {
 
@@ -14,5 +16,9 @@ namespace gpudnn::rnn {
 [[nodiscard]] Support supports_split(const Problem& problem, const Device& device);
 [[nodiscard]] Status split_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 [[nodiscard]] Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
+
+// Stages::weights of Hopper.
+[[nodiscard]] bool takes_weights_sm90(const Site& site, double multiplications);
+[[nodiscard]] Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std::int64_t rows, bool adds);
 
 }  // namespace gpudnn::rnn

@@ -104,7 +104,10 @@ void take_wgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
   const Network& n = problem.net;
   const std::int64_t lanes = n.pseudo_layers();
   const std::int64_t states = lanes * problem.sequences.capacity() * weight_state_row(n) * element_bytes(n);
+  Regions copies = *regions;
+  w->copies = copies.take(weight_copy_bytes(problem));
   if (merges_weight_products(problem)) w->inputs = regions->take(states);
+  regions->reach(copies);
   const std::int64_t gates = std::int64_t{n.gates()} * n.hidden;
   const std::int64_t width = std::max<std::int64_t>(n.projected, n.input_width(n.layers > 1 ? 1 : 0));
   const int slices = most_weight_slices(problem, gates, width);
@@ -169,9 +172,27 @@ bool merges_weight_products(const Problem& problem) noexcept {
          (std::int64_t{n.hidden} * n.gates() * n.projected < kEnough || problem.sequences.capacity() <= kFew);
 }
 
+std::int64_t weight_copy_row(std::int64_t width) noexcept { return round_up(width, std::int64_t{8}); }
+
 std::int64_t weight_state_row(const Network& n) noexcept {
-  constexpr std::int64_t kVector = 8;
-  return element_bytes(n) == 2 ? round_up(n.projected, kVector) : n.projected;
+  return element_bytes(n) == 2 ? weight_copy_row(n.projected) : n.projected;
+}
+
+std::int64_t weight_copy_bytes(const Problem& problem) noexcept {
+  const Network& n = problem.net;
+  if (element_bytes(n) != 2) return 0;
+  Regions regions(nullptr);
+  const auto copy = [&](std::int64_t width, std::int64_t count) {
+    const std::int64_t row = weight_copy_row(width);
+    for (std::int64_t i = 0; row != width && i < count; ++i) {
+      (void)regions.take(problem.sequences.capacity() * row * element_bytes(n));
+    }
+  };
+  copy(n.input, n.skip ? 0 : 1);
+  copy(n.output_width(), n.layers - 1);
+  copy(std::int64_t{n.slots()} * n.hidden, n.pseudo_layers());
+  if (n.projects()) copy(n.projected, n.pseudo_layers()), copy(n.hidden, n.pseudo_layers());
+  return static_cast<std::int64_t>(regions.used());
 }
 
 int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept {

@@ -51,6 +51,11 @@ constexpr int kMaxDirections = 2;
 // Elements from row to row of h one step back: of 16 bits in whole vectors of 16 bytes, as fast products want them.
 [[nodiscard]] std::int64_t weight_state_row(const Network& net) noexcept;
 
+// The same for any rows, and the bytes of all copies of odd rows of 16 bits that the gradients of weights make where
+// all of them are made at once: inputs, gradients of gates, and what a projection has.
+[[nodiscard]] std::int64_t weight_copy_row(std::int64_t width) noexcept;
+[[nodiscard]] std::int64_t weight_copy_bytes(const Problem& problem) noexcept;
+
 // Products over the rows that leave multiprocessors idle, of floats, are made in slices of the rows: of how many rows'
 // divisors at most. 1: they are not.
 [[nodiscard]] int most_weight_slices(const Problem& problem, std::int64_t m, std::int64_t n) noexcept;
@@ -89,6 +94,7 @@ struct Workspace {
   void* dh_part[2] = {};  // gradients of h between parts of the steps
   // gradients of weights
   void* inputs = nullptr;  // of all layers, where their products are merged
+  void* copies = nullptr;  // of odd rows; where the former are
   void* previous = nullptr;
   float* slices = nullptr;  // of products over the rows
   std::int64_t slices_room = 0;

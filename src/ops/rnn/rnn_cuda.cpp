@@ -81,34 +81,6 @@ Status product(const Site& site, const Product& p) {
   return matmul::run(site.handle, matmul_of(p), args, site.scratch, site.scratch_bytes);
 }
 
-matmul::Problem matmul_of(const ListedProduct& listed) {
-  matmul::Problem problem = matmul_of(listed.shape);
-  problem.lists_b = 1;
-  if (problem.d.rank > 2) {
-    for (int i = 0; i < 2; ++i) problem.b.dims[i] = 1, problem.b.strides[i] = 0;
-  }
-  return problem;
-}
-matmul::Args args_of(const ListedProduct& listed) {
-  const Product& p = listed.shape;
-  matmul::Args args;
-  args.a = p.a;
-  for (const auto& part : listed.b[0].part) args.b = args.b == nullptr ? part.at : args.b;
-  args.d = p.d;
-  args.listed = listed.b;
-  if (p.adds) args.c = p.d, args.beta = 1;
-  return args;
-}
-Status listed_product(const Site& site, const ListedProduct& listed) {
-  return matmul::run(site.handle, matmul_of(listed), args_of(listed), nullptr, 0);  // as takes_listed asked
-}
-// 16 bits on Hopper's tensor cores.
-bool takes_listed(const Site& site, const ListedProduct& listed) {
-  if (site.launch.device.compute_capability() != 90 || site.math == GPUDNN_FMA_MATH) return false;
-  if (site.type != GPUDNN_DATA_HALF && site.type != GPUDNN_DATA_BFLOAT16) return false;
-  return matmul::takes(site.handle, matmul_of(listed), args_of(listed));
-}
-
 Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* bytes) {
   Product one = p;
   if (goes_one_by_one(p)) one.counts[0] = one.counts[1] = 1;
@@ -216,6 +188,7 @@ Status clear(const Site& site, void* to, std::size_t bytes) {
   return cuda::fill(site.launch.device, site.launch.stream, to, 0, bytes);
 }
 
+void pad_rows(const Site& site, const kernels::RnnPads& pads) { kernels::launch_rnn_pads(pads, site.launch.stream); }
 Status copy_rows(const Site& site, const kernels::RnnPad& rows) {
   if (rows.from_row != rows.to_row) {
     kernels::launch_rnn_pad(rows, site.launch.stream);
@@ -464,8 +437,8 @@ void backward_resident(const Site& site, const kernels::RnnLayer& layer) {
 constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::RnnLayer&),
                              void (*backward_sweep)(const Site&, const kernels::RnnLayer&)) {
   return {.product = &product,
-          .listed_product = &listed_product,
-          .takes_listed = &takes_listed,
+          .weights = &weights_sm90,
+          .takes_weights = &takes_weights_sm90,
           .product_scratch = &product_scratch,
           .forward = forward_sweep,
           .backward = backward_sweep,
@@ -484,6 +457,7 @@ constexpr Stages with_sweeps(void (*forward_sweep)(const Site&, const kernels::R
           .clear = &clear,
           .merges_products = true,
           .copy_rows = &copy_rows,
+          .pad_rows = &pad_rows,
           .slices = &slices};
 }
 

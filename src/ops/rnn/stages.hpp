@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "ops/matmul/problem.hpp"
+#include "kernels/rnn/pads.hpp"
 #include "ops/rnn/problem.hpp"
 
 namespace gpudnn::rnn {
@@ -33,12 +33,31 @@ struct Product {
   std::int64_t c_row = 0;
 };
 
-// A product of which each b, by layer and direction, lies by itself (matmul::ListedOperand); `b` and its steps say
-// nothing.
-struct ListedProduct {
-  static constexpr int kMost = 8;
-  Product shape;
-  matmul::ListedOperand b[kMost];
+// Rows of a matrix, whose columns lie side by side. Of an operand that lies in two parts: for the rows of the other
+// operand from `row_of_a` on. Null: zeros.
+struct WeightRows {
+  const void* at = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t width = 0;
+  std::int64_t rows = 0;
+  std::int64_t row_of_a = 0;
+};
+// d[m, n], packed, is the sum over the rows of a[row, m] b[row, n]. Of n = 0 there is none.
+struct WeightProduct {
+  WeightRows b[2];
+  void* d = nullptr;
+  std::int64_t n = 0;
+};
+// Up to two with the same a, columns [column, column + m) of a matrix, whose sums over the rows are gradients of
+// biases: all of them, and of the second one the first `bias2_m`.
+struct WeightProducts {
+  WeightRows a;
+  std::int64_t column = 0;
+  std::int64_t m = 0;
+  WeightProduct product[2];
+  void* bias = nullptr;
+  void* bias2 = nullptr;
+  std::int64_t bias2_m = 0;
 };
 
 struct Site {
@@ -56,9 +75,10 @@ struct Site {
 
 struct Stages {
   Status (*product)(const Site&, const Product&);
-  // Null: the backend has none. `takes_listed` tells whether the device makes this one.
-  Status (*listed_product)(const Site&, const ListedProduct&);
-  bool (*takes_listed)(const Site&, const ListedProduct&);
+  // All gradients of weights at once. Null: the backend has none; `takes_weights` tells whether those of so many
+  // multiplications are made like this. Rows of 16 bits are then a multiple of 16 bytes apart.
+  Status (*weights)(const Site&, std::span<const WeightProducts> list, std::int64_t rows, bool adds);
+  bool (*takes_weights)(const Site&, double multiplications);
   // Bytes with which a product runs at its best.
   Status (*product_scratch)(gpudnnHandle_t, const Product&, std::size_t* bytes);
   void (*forward)(const Site&, const kernels::RnnLayer&);
@@ -84,6 +104,7 @@ struct Stages {
   // for the sweep where there is one step.
   bool merges_products;
   Status (*copy_rows)(const Site&, const kernels::RnnPad&);
+  void (*pad_rows)(const Site&, const kernels::RnnPads&);
   // Null: a product keeps the device busy however small it is.
   void (*slices)(const Site&, const kernels::RnnSlices&);
 };

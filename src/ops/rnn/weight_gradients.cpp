@@ -1,5 +1,7 @@
-// The gradients of a recurrent network's weights as stages: one product over all rows for each W and R, of several
-// layers and directions at once where they lie in like steps, and sums over rows for the biases.
+// The gradients of a recurrent network's weights as stages. Where the backend makes all of them at once
+// (Stages::weights): a list of products and of sums over the rows, whose operands are copied if they lie in odd rows.
+// Else one product over all rows for each W and R, of several layers and directions at once where they lie in like
+// steps, and sums over rows for the biases.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -19,15 +21,12 @@ class WeightGradients : Call {
       return stages_.clear(site_, args_.dweights, static_cast<std::size_t>(weight_count(net_) * bytes_));
     }
     const void* const input = gathered(args_.x, net_.input, work_.x);
-    const int lanes = net_.pseudo_layers();
-    const bool lists = may_list(input) && lists_all(input);
-    for (int first = 0; first < lanes; first += kernels::kRnnLanes) {
-      over_lanes(first, std::min(lanes - first, kernels::kRnnLanes), !lists);
-    }
-    if (lists) {
-      GPUDNN_TRY(listed_gradients(input));
+    if (lists()) {
+      GPUDNN_TRY(list_all(input));
       return failure_;
     }
+    over_lanes(&WeightGradients::previous_states);
+    if (net_.bias != GPUDNN_RNN_NO_BIAS) over_lanes(&WeightGradients::bias_gradients);
     for (int layer = first_merged(); layer < net_.layers; ++layer) {
       GPUDNN_TRY(stages_.copy_rows(site_, {.type = element_type(net_.type),
                                            .from = layer == 0 ? input : input_of(layer),
@@ -45,7 +44,7 @@ class WeightGradients : Call {
   // What the products need, by their shapes alone.
   Status scratch(std::size_t* bytes) {
     scratch_ = bytes;
-    return products(direct_ ? args_.x : work_.x);
+    return lists() ? GPUDNN_STATUS_SUCCESS : products(direct_ ? args_.x : work_.x);
   }
 
  private:
@@ -72,12 +71,25 @@ class WeightGradients : Call {
     return at < 0 ? nullptr : element_at(args_.dweights, at, bytes_);
   }
 
-  // What is done for each pseudo-layer alike: h one step back, if it is copied, and the gradients of the biases.
-  void over_lanes(int first, int count, bool copies) {
+  // What is done for each pseudo-layer alike, for as many at once as a launch takes.
+  void over_lanes(void (WeightGradients::*what)(int first, int count)) {
+    const int lanes = net_.pseudo_layers();
+    for (int first = 0; first < lanes; first += kernels::kRnnLanes) {
+      (this->*what)(first, std::min(lanes - first, kernels::kRnnLanes));
+    }
+  }
+  [[nodiscard]] kernels::RnnDirection direction_of(int pseudo) const {
+    return layer_of(pseudo / net_.directions()).direction[pseudo % net_.directions()];
+  }
+  // h one step back.
+  void previous_states(int first, int count) {
     kernels::RnnPrevious previous;
     previous.layer = layer_of(0);
     previous.lanes = count;
-    const bool gru = net_.cell == GPUDNN_GRU;
+    for (int i = 0; i < count; ++i) previous.lane[i] = direction_of(first + i);
+    stages_.previous(site_, previous, element_at(work_.previous, first * count_ * state_row(), bytes_), state_row());
+  }
+  void bias_gradients(int first, int count) {
     kernels::RnnColumnSums sums;
     sums.type = element_type(net_.type);
     sums.lanes = count;
@@ -85,123 +97,138 @@ class WeightGradients : Call {
     sums.rows = count_;
     sums.columns = net_.slots() * net_.hidden;
     sums.skip_from = 2 * net_.hidden;
-    sums.skip = gru ? net_.hidden : 0;
+    sums.skip = net_.cell == GPUDNN_GRU ? net_.hidden : 0;
     sums.adds = problem_.adds;
     sums.partials = work_.partials;
     for (int i = 0; i < count; ++i) {
-      const int pseudo = first + i;
-      const WeightBlock block = weight_block(net_, pseudo);
-      const kernels::RnnLayer l = layer_of(pseudo / net_.directions());
-      previous.lane[i] = l.direction[pseudo % net_.directions()];
-      sums.lane[i] = {previous.lane[i].gates, gradient(block.input_bias), gradient(block.hidden_bias)};
+      const WeightBlock block = weight_block(net_, first + i);
+      sums.lane[i] = {direction_of(first + i).gates, gradient(block.input_bias), gradient(block.hidden_bias)};
     }
-    if (copies) {
-      stages_.previous(site_, previous, element_at(work_.previous, first * count_ * state_row(), bytes_), state_row());
-    }
-    if (net_.bias != GPUDNN_RNN_NO_BIAS) stages_.column_sums(site_, sums);
+    stages_.column_sums(site_, sums);
   }
 
-  // Products take inputs and states from where they lie: of sequences of equal length, in whole vectors.
-  [[nodiscard]] bool may_list(const void* input) const {
-    constexpr int kVector = 16;
-    if (stages_.listed_product == nullptr || rows_.offsets != nullptr) return false;
-    if (net_.projects() || net_.hidden * bytes_ % kVector != 0) return false;
-    const auto is_of_vectors = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % kVector == 0; };
-    return is_of_vectors(input) && is_of_vectors(args_.hx) && is_of_vectors(output_of(net_.layers - 1));
+  [[nodiscard]] bool lists() const {
+    std::int64_t weights = 0;  // that a row is multiplied for
+    for (int layer = 0; layer < net_.layers; ++layer) {
+      weights += std::int64_t{net_.directions()} * net_.gates() * net_.hidden *
+                 (net_.projected + (net_.has_input_matrix(layer) ? net_.input_width(layer) : 0));
+    }
+    const auto is_of_vectors = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
+    if (bytes_ == 2 && !(is_of_vectors(args_.x) && is_of_vectors(args_.y) && is_of_vectors(args_.hx))) return false;
+    constexpr std::int64_t kRowLimit = std::int64_t{1} << 29;  // of which a list tells those that do not exist
+    if (work_.slices_room > 0) return false;  // products of many rows of floats, which are made in slices
+    return stages_.takes_weights != nullptr && count_ < kRowLimit &&
+           stages_.takes_weights(site_, static_cast<double>(weights) * static_cast<double>(count_));
   }
-  // Whether the device makes all of these.
-  bool lists_all(const void* input) {
-    asks_ = true;
-    const bool all = listed_gradients(input) == GPUDNN_STATUS_SUCCESS;
-    asks_ = false;
-    return all;
+  // Rows of 16 bits that are no vectors of 16 bytes.
+  [[nodiscard]] bool is_odd(std::int64_t row_stride) const { return bytes_ == 2 && row_stride % 8 != 0; }
+
+  // Rows that are a multiple of 16 bytes apart: these, or copies that are to be made.
+  WeightRows whole_rows(const void* at, std::int64_t row_stride, std::int64_t width) {
+    WeightRows of = {.at = at, .row_stride = row_stride, .width = width, .rows = count_};
+    if (!is_odd(row_stride)) return of;
+    const std::int64_t whole = weight_copy_row(width);
+    if (pads_.count == kernels::kRnnLanes) make_copies();
+    pads_.pad[pads_.count++] = {.type = element_type(net_.type),
+                                .from = at,
+                                .from_row = row_stride,
+                                .width = width,
+                                .to = copies_.take(count_ * whole * bytes_),
+                                .to_row = whole,
+                                .to_width = whole,
+                                .rows = count_};
+    of.at = pads_.pad[pads_.count - 1].to;
+    of.row_stride = whole;
+    return of;
   }
-  // h one step back: of all steps but the last one of the direction, and hx.
-  [[nodiscard]] matmul::ListedOperand states_of(int layer, int k) const {
+  void make_copies() {
+    if (pads_.count > 0) stages_.pad_rows(site_, pads_);
+    pads_.count = 0;
+  }
+  // h one step back: of all steps but the last one of the direction, and hx; or a copy.
+  [[nodiscard]] bool copies_states() const { return rows_.offsets != nullptr || is_odd(net_.projected); }
+  void set_states(int pseudo, WeightRows (&b)[2]) const {
+    if (copies_states()) {
+      b[0] = {previous_of(pseudo / net_.directions(), pseudo % net_.directions()), state_row(), net_.projected, count_};
+      return;
+    }
     const std::int64_t batch = rows_.batch;
     const std::int64_t rest = count_ - batch;
-    const kernels::RnnDirection d = layer_of(layer).direction[k];
+    const kernels::RnnDirection d = direction_of(pseudo);
     const void* const y =
         element_at(static_cast<const void*>(d.y), d.downwards ? batch * net_.output_width() : 0, bytes_);
-    return {{{.at = y, .row_stride = net_.output_width(), .rows = rest, .row_of_a = d.downwards ? 0 : batch},
-             {.at = d.hx, .row_stride = net_.hidden, .rows = batch, .row_of_a = d.downwards ? rest : 0}}};
+    b[0] = {y, net_.output_width(), net_.projected, rest, d.downwards ? 0 : batch};
+    b[1] = {d.hx, net_.projected, net_.projected, batch, d.downwards ? rest : 0};
   }
-  // Of `count` layers from `layer` on, each in its own product of `counts[1]`: from slots of the gates, rows
-  // [from, from + m) of the matrices; of(layer, i) is the operand, d(layer, i) the matrix.
-  template <class Of, class D>
-  Status listed_rows(int layer, int count, int inner, std::int64_t n, std::int64_t m, const Of& of, const D& d,
-                     const auto& a) {
-    constexpr int kMost = ListedProduct::kMost;
-    const int at_once = std::max(kMost / inner, 1);
-    for (int first = layer; first < layer + count; first += at_once) {
-      const int some = std::min(at_once, layer + count - first);
-      const int next = some > 1 ? first + 1 : first;
-      const int other = inner - 1;
-      ListedProduct p;
-      p.shape = {.m = m,
-                 .n = n,
-                 .k = count_,
-                 .a = a(first, 0),
-                 .a_strides = {1, gates_row()},
-                 .b_strides = {n, 1},
-                 .d = const_cast<void*>(d(first, 0)),  // NOLINT: of dweights
-                 .d_row = n,
-                 .counts = {some, inner},
-                 .a_steps = {distance(a(first, 0), a(next, 0)), distance(a(first, 0), a(first, other))},
-                 .b_steps = {},
-                 .d_steps = {distance(d(first, 0), d(next, 0)), distance(d(first, 0), d(first, other))},
-                 .adds = problem_.adds};
-      p.shape.type = net_.type, p.shape.math = net_.math;
-      for (int i = 0; i < some * inner; ++i) p.b[i] = of(first + i / inner, i % inner);
-      if (asks_ && !stages_.takes_listed(site_, p)) return GPUDNN_STATUS_NOT_SUPPORTED;
-      if (!asks_) GPUDNN_TRY(stages_.listed_product(site_, p));
-    }
-    return GPUDNN_STATUS_SUCCESS;
-  }
-  Status listed_gradients(const void* input) {
-    const std::int64_t hidden = net_.hidden;
-    const std::int64_t gates = net_.gates() * hidden;
-    const int directions = net_.directions();
+
+  // All products and sums in one list.
+  Status list_all(const void* input) {
     const bool gru = net_.cell == GPUDNN_GRU;
-    const auto x_of = [&](int l) {
-      return matmul::ListedOperand{
-          {{.at = l == 0 ? input : input_of(l), .row_stride = net_.input_width(l), .rows = count_}, {}}};
-    };
-    const auto slot = [&](int l, int k, std::int64_t i) {
-      return element_at(static_cast<const void*>(reserve(l).gates[k]), i * hidden, bytes_);
-    };
-    const auto at = [&](int l, int k, std::int64_t WeightBlock::*member, std::int64_t row) -> const void* {
-      return gradient(weight_block(net_, l * directions + k).*member + row);
-    };
-    // W and R of layers that have both alike; of a GRU the third recurrent matrix has gradients of its own.
-    const int merged = directions == 1 && !net_.skip ? first_of_alike() : net_.layers;
-    const auto both = [&](std::int64_t first, std::int64_t m, std::int64_t x_slot, std::int64_t h_slot) {
-      return listed_rows(
-          merged, net_.layers - merged, 2, hidden, m, [&](int l, int i) { return i == 0 ? x_of(l) : states_of(l, 0); },
-          [&](int l, int i) {
-            return at(l, 0, i == 0 ? &WeightBlock::input : &WeightBlock::recurrent, first * hidden);
-          },
-          [&](int l, int i) { return slot(l, 0, i == 0 ? x_slot : h_slot); });
-    };
-    if (merged < net_.layers) {
-      GPUDNN_TRY(both(0, gru ? 2 * hidden : gates, 0, 0));
-      if (gru) GPUDNN_TRY(both(2 * hidden, hidden, 2, 3));
+    // The sums of a GRU's third slot have no matrix where W is left out.
+    const bool sums_apart = gru && net_.skip;
+    if (net_.bias != GPUDNN_RNN_NO_BIAS && sums_apart) over_lanes(&WeightGradients::bias_gradients);
+    if (copies_states()) over_lanes(&WeightGradients::previous_states);
+    copies_ = Regions(work_.copies);
+    const std::int64_t hidden = net_.hidden;
+    const std::int64_t width = net_.projected;
+    std::vector<WeightProducts> list;
+    WeightRows x;
+    for (int pseudo = 0; pseudo < net_.pseudo_layers(); ++pseudo) {
+      const int layer = pseudo / net_.directions();
+      const int k = pseudo % net_.directions();
+      const WeightBlock block = weight_block(net_, pseudo);
+      const bool has_input = net_.has_input_matrix(layer);
+      const std::int64_t input_width = net_.input_width(layer);
+      if (k == 0 && has_input) x = whole_rows(layer == 0 ? input : input_of(layer), input_width, input_width);
+      const WeightRows gates = whole_rows(reserve(layer).gates[k], gates_row(), gates_row());
+      // From `column` of the gates on, m rows of W and R from their rows `first` on.
+      const auto add = [&](std::int64_t column, std::int64_t first, std::int64_t m, bool of_input, bool of_states) {
+        WeightProducts& p = list.emplace_back();
+        p.a = gates;
+        p.column = column;
+        p.m = m;
+        int count = 0;
+        if (of_input && has_input) {
+          WeightProduct& w = p.product[count++];
+          w.b[0] = x;
+          w.d = gradient(block.input + first * input_width);
+          w.n = input_width;
+        }
+        if (of_states) {
+          WeightProduct& r = p.product[count++];
+          set_states(pseudo, r.b);
+          r.d = gradient(block.recurrent + first * width);
+          r.n = width;
+        }
+        return &p;
+      };
+      const std::int64_t rows = std::int64_t{net_.gates()} * hidden;
+      void* const input_bias = gradient(block.input_bias);
+      void* const hidden_bias = gradient(block.hidden_bias);
+      if (!gru) {
+        WeightProducts* const both = add(0, 0, rows, true, true);
+        both->bias = input_bias, both->bias2 = hidden_bias, both->bias2_m = rows;
+      } else {
+        // The last third of R has gradients of its own, in the fourth slot; and of few tiles the last round is fuller
+        // with W in one piece.
+        if (has_input) {
+          WeightProducts* const w = add(0, 0, rows, true, false);
+          if (!sums_apart) w->bias = input_bias, w->bias2 = hidden_bias, w->bias2_m = 2 * hidden;
+        }
+        add(0, 0, 2 * hidden, false, true);
+        WeightProducts* const last = add(3 * hidden, 2 * hidden, hidden, false, true);
+        if (!sums_apart) last->bias = element_at(hidden_bias, 2 * hidden, bytes_);
+      }
+      if (!net_.projects()) continue;
+      WeightProducts& p = list.emplace_back();
+      p.a = whole_rows(reserve(layer).dh[k], width, width);
+      p.m = width;
+      p.product[0].b[0] = whole_rows(reserve(layer).hidden[k], hidden, hidden);
+      p.product[0].d = gradient(block.projection);
+      p.product[0].n = hidden;
     }
-    const auto states = [&](int layer, int count, std::int64_t first, std::int64_t m, std::int64_t h_slot) {
-      return listed_rows(
-          layer, count, directions, hidden, m, [&](int l, int k) { return states_of(l, k); },
-          [&](int l, int k) { return at(l, k, &WeightBlock::recurrent, first * hidden); },
-          [&](int l, int k) { return slot(l, k, h_slot); });
-    };
-    // The matrices of the first layer and of the others lie in other steps.
-    const int others = std::min(1, merged);
-    for (const auto& [from, to] : {std::pair(0, others), std::pair(others, merged)}) {
-      if (from == to) continue;
-      if (!asks_) GPUDNN_TRY(input_gradients(from, to - from, from == 0 ? input : input_of(from)));
-      GPUDNN_TRY(states(from, to - from, 0, gru ? 2 * hidden : gates, 0));
-      if (gru) GPUDNN_TRY(states(from, to - from, 2 * hidden, hidden, 3));
-    }
-    return GPUDNN_STATUS_SUCCESS;
+    make_copies();
+    return stages_.weights(site_, list, count_, problem_.adds);
   }
 
   Status merged_gradients(int layer, int count) {
@@ -336,7 +363,8 @@ class WeightGradients : Call {
   }
 
   std::size_t* scratch_ = nullptr;  // products are not made, but what they need is told
-  bool asks_ = false;               // nor are listed ones, but whether they can be
+  Regions copies_{nullptr};
+  kernels::RnnPads pads_;
 };
 
 }  // namespace

@@ -1,0 +1,11 @@
+// Instances of the gradients of weights.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rnn/weights_sm90.cuh"
+
+namespace gpudnn::kernels {
+
+void launch_rnn_weights_bf16(const RnnWeights& weights, int multiprocessors, CUstream_st* stream) {
+  launch_rnn_weights<tile::BFloat16>(weights, multiprocessors, stream);
+}
+
+}  // namespace gpudnn::kernels
