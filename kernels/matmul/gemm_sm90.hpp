@@ -70,7 +70,6 @@ struct Gemm {
   bool fast_accumulation = true;  // fp8: sums stay in the tensor core's accumulator, which has fewer bits than a float
   bool promotes = false;  // bf16, both K-major: a k tile's sums are added to others in float, rounded to nearest
   bool is_plain = false;  // D = alpha * sum in every call
-  bool lists_b = false;   // each batch has a B of its own, MN-major, perhaps in two parts (ListedB)
   Operand a;
   Operand b;
   Epilogue epilogue;
@@ -112,17 +111,6 @@ constexpr bool promotes_sums(const TileShape& tile) {
   return !tile.swap_ab && !is_plain_tile(tile) && tile.row_blocks() * tile.bn / 2 <= 96;
 }
 LaunchTile launch_of_promoted(int tile, bool plain);
-
-// A part of a listed B: `rows` of it, for the rows of A from `row_of_a` on. Only the last ones of A may be left out
-// behind it, only the first ones before it. What TMA reads of it, and its place in the list.
-struct ListedPart {
-  const void* data = nullptr;
-  std::int64_t row_stride = 0;
-  std::int64_t rows = 0;
-  std::int64_t row_of_a = 0;
-};
-[[nodiscard]] MapBoxes listed_boxes(const GemmPlan& plan, const ListedPart& part) noexcept;
-void place_listed(const ListedPart& part, std::int64_t k, std::uint32_t batch, int number, Params* p) noexcept;
 
 // The params of the plan, with tensor maps encoded and pointers current. A failure stays with the runtime.
 void launch_gemm_sm90(const GemmPlan& plan, CUstream_st* stream);

@@ -89,46 +89,6 @@ void expect_covered(const Gemm& gemm, const GemmConfig& config) {
   for (const std::uint32_t k_tiles : seen) ASSERT_EQ(k_tiles, p.k_tiles);
 }
 
-// Which row of which part of B meets each row of A in the k tiles of batch 0, as the kernel computes it; -1: none. What
-// a tile reaches beyond one of them has to be beyond the other, too: zeros meet zeros, and nothing that may be
-// infinite.
-void expect_parts_meet(std::int64_t steps, std::int64_t places, bool downwards) {
-  const std::int64_t k = steps * places;
-  const std::int64_t rest = k - places;
-  const ListedPart parts[] = {{nullptr, 8, rest, downwards ? 0 : places}, {nullptr, 8, places, downwards ? rest : 0}};
-  Params p;
-  for (int i = 0; i < 2; ++i) place_listed(parts[i], k, 0, i, &p);
-  const auto& b = p.b_of_batch;
-  std::vector<int> seen(static_cast<std::size_t>(k), 0);
-  for (std::uint32_t tile = 0; tile < b.k_tiles[0]; ++tile) {
-    const int part = tile < b.first_k_tiles[0] ? 0 : 1;
-    for (std::int64_t i = 0; i < 64; ++i) {
-      const std::int64_t depth = (tile - (part == 0 ? 0 : b.first_k_tiles[0])) * 64 + i;
-      const std::int64_t of_a = depth + b.shift_of_a[part][0];
-      const std::int64_t of_b = depth + b.shift[part][0];
-      const bool exists = of_b >= 0 && of_b < parts[part].rows;
-      ASSERT_EQ(of_a >= 0 && of_a < k, exists);
-      if (!exists) continue;
-      ASSERT_EQ(of_a, parts[part].row_of_a + of_b);
-      ++seen[static_cast<std::size_t>(of_a)];
-    }
-  }
-  for (const int times : seen) ASSERT_EQ(times, 1);
-  ASSERT_LE(b.k_tiles[0], (k + 63) / 64 + 1);
-}
-
-TEST(GemmSm90Plan, PartsOfAListedOperandMeetEachRowOnce) {
-  for (const std::int64_t places : {1, 7, 16, 32, 63, 64, 65, 100, 128, 200}) {
-    for (const std::int64_t steps : {1, 2, 3, 5, 64, 129}) {
-      for (const bool downwards : {false, true}) {
-        SCOPED_TRACE(std::to_string(steps) + " steps of " + std::to_string(places) + (downwards ? " down" : " up"));
-        expect_parts_meet(steps, places, downwards);
-        if (HasFatalFailure()) return;
-      }
-    }
-  }
-}
-
 TEST(GemmSm90Plan, WorkTilesCoverEachElementOnce) {
   std::mt19937 random(std::random_device{}());
   int plans = 0;

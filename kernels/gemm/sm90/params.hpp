@@ -20,20 +20,6 @@ enum class Multicast : std::int32_t { none, a, b };  // a: pairs of tiles along 
 // contiguous rows that begin anywhere.
 enum class Store : std::int32_t { boxes, rows, halves, lines };
 
-// B of each batch by itself, wherever it lies, where the batches do not lie in like steps, in up to two parts: such as
-// states one step back, which are all but the last and the first one. A part has its k tiles, those of part 0 first;
-// from the depth in its part to the rows of A and of B lead shifts. What a tile reaches beyond a matrix is zeros of
-// both.
-constexpr std::uint32_t kMaxListed = 8;
-constexpr int kListedParts = 2;
-struct ListedB {
-  tile::TensorMap map[kListedParts][kMaxListed];
-  std::int32_t shift_of_a[kListedParts][kMaxListed] = {};
-  std::int32_t shift[kListedParts][kMaxListed] = {};
-  std::uint32_t first_k_tiles[kMaxListed] = {};  // of part 0
-  std::uint32_t k_tiles[kMaxListed] = {};
-};
-
 struct Params {
   // With swap-AB `a` is what wgmma has as its A: the caller's b. The tiles, m, n and the epilogue are the caller's.
   // --- work tiles: batch, then groups along m, then n, then m in the group. They count in units: a tile, or the pair
@@ -55,7 +41,6 @@ struct Params {
   bool b_mn_major = false;
   bool a_is_e5m2 = false;  // of 8-bit elements
   bool b_is_e5m2 = false;
-  std::uint32_t listed = 0;   // batches whose B is listed: all, or 0
   bool starts_early = false;  // one batch, K-major operands, no multicast: the first copies precede the block's start
   bool promotes = false;      // 8-bit elements: a k tile's sums are added to others in float
 
@@ -69,7 +54,6 @@ struct Params {
   tile::TensorMap a;
   tile::TensorMap b;
   tile::TensorMap d;
-  ListedB b_of_batch;
 };
 static_assert(sizeof(Params) <= 4096, "parameters of a kernel");
 

@@ -79,29 +79,9 @@ __device__ __forceinline__ void start_loads(const Params& p, Shared<I>& shared) 
   }
 }
 
-// Where in k a k tile's copies begin: of A, and of B.
-struct Depths {
-  std::int32_t a, b;
-};
 template <class I>
-constexpr bool kMayBeMnMajor = sizeof(typename I::T) == 2 && !I::kPromotes;
-template <class I>
-constexpr bool kMayBeListed = kMayBeMnMajor<I> && !I::kSwapAb && I::kBN % 64 == 0;
-
-// With listed B: the matrix that has k tile `k`, and where.
-template <class I>
-__device__ __forceinline__ Depths find_listed(const Params& p, std::uint32_t batch, std::uint32_t k, TileLoad* b) {
-  const ListedB& listed = p.b_of_batch;
-  const std::uint32_t first = listed.first_k_tiles[batch];
-  const int part = k < first ? 0 : 1;
-  b->map = &listed.map[part][batch];
-  const auto depth = static_cast<std::int32_t>((k - (part == 0 ? 0 : first)) * I::kBK);
-  return {depth + listed.shift_of_a[part][batch], depth + listed.shift[part][batch]};
-}
-
-// kOnlyPlain: no listed B, whose place changes with k and so would not stay in uniform registers.
-template <class I, bool kOnlyPlain>
-__device__ __forceinline__ void produce_tiles(const Params& p, Shared<I>& shared) {
+__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
+  constexpr bool kMayBeMnMajor = sizeof(typename I::T) == 2 && !I::kPromotes;
   PipelineState<I::kStages> state;
   bool is_first = true;
   for (Scheduler<I> scheduler(p); scheduler.has_tile(); scheduler.next()) {
@@ -110,14 +90,14 @@ __device__ __forceinline__ void produce_tiles(const Params& p, Shared<I>& shared
                         static_cast<std::int32_t>(I::kSwapAb ? work.n : work.m),
                         {static_cast<std::int32_t>(p.a_repeat[0].quotient(work.batch[0])),
                          static_cast<std::int32_t>(p.a_repeat[1].quotient(work.batch[1]))},
-                        kMayBeMnMajor<I> && p.a_mn_major,
+                        kMayBeMnMajor && p.a_mn_major,
                         pairs_up<I>(p) && p.multicast == Multicast::a};
-    TileLoad b = {&p.b,
-                  static_cast<std::int32_t>(I::kSwapAb ? work.m : work.n),
-                  {static_cast<std::int32_t>(p.b_repeat[0].quotient(work.batch[0])),
-                   static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
-                  kMayBeMnMajor<I> && !I::kSwapAb && p.b_mn_major,
-                  pairs_up<I>(p) && p.multicast == Multicast::b};
+    const TileLoad b = {&p.b,
+                        static_cast<std::int32_t>(I::kSwapAb ? work.m : work.n),
+                        {static_cast<std::int32_t>(p.b_repeat[0].quotient(work.batch[0])),
+                         static_cast<std::int32_t>(p.b_repeat[1].quotient(work.batch[1]))},
+                        kMayBeMnMajor && !I::kSwapAb && p.b_mn_major,
+                        pairs_up<I>(p) && p.multicast == Multicast::b};
     const std::uint32_t started = is_first ? started_stages<I>(p, work.k_end - work.k_begin) : 0;
     is_first = false;
     state.skip(started);
@@ -126,12 +106,9 @@ __device__ __forceinline__ void produce_tiles(const Params& p, Shared<I>& shared
       std::uint64_t* const full = &shared.full[state.stage];
       if (threadIdx.x == 0) {  // all know what is next: the compiler then keeps it in uniform registers
         ptx::mbarrier_arrive_expect_tx(full, I::kABytes + I::kBBytes);
-        Depths depths = {static_cast<std::int32_t>(k * I::kBK), static_cast<std::int32_t>(k * I::kBK)};
-        if constexpr (kMayBeListed<I> && !kOnlyPlain) {
-          if (p.listed > 0) depths = find_listed<I>(p, work.number, k, &b);
-        }
-        load_operand<I, I::kBM>(a, depths.a, scheduler.rank, shared.a[state.stage], full);
-        load_operand<I, I::kBN>(b, depths.b, scheduler.rank, shared.b[state.stage], full);
+        const auto depth = static_cast<std::int32_t>(k * I::kBK);
+        load_operand<I, I::kBM>(a, depth, scheduler.rank, shared.a[state.stage], full);
+        load_operand<I, I::kBN>(b, depth, scheduler.rank, shared.b[state.stage], full);
       }
       state.next();
     }
@@ -139,15 +116,6 @@ __device__ __forceinline__ void produce_tiles(const Params& p, Shared<I>& shared
   // The other block of a pair has released all stages: it sends nothing to this block any more.
   if (!pairs_up<I>(p)) return;
   for (int i = 0; i < I::kStages; ++i, state.next()) tile::wait(&shared.empty[state.stage], state.parity ^ 1);
-}
-
-template <class I>
-__device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
-  // Two loops spill less, but one starts sooner: 0.3 us where a block has one tile, as those of 64 rows mostly have.
-  if constexpr (kMayBeListed<I> && I::kBM >= 128) {
-    if (p.listed == 0) return produce_tiles<I, true>(p, shared);
-  }
-  produce_tiles<I, false>(p, shared);
 }
 
 }  // namespace gpudnn::kernels::gemm::sm90

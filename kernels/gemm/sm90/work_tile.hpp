@@ -13,7 +13,6 @@ struct WorkTile {
   std::uint32_t m, n;            // the first row and column
   std::uint32_t batch[2];        // outer, inner
   std::uint32_t k_begin, k_end;  // k tiles
-  std::uint32_t number;          // of the batch
 };
 
 // Unit number `unit` of a batch: which along n, and along m.
@@ -31,7 +30,6 @@ GPUDNN_HOST_DEVICE WorkTile work_tile(const Params& p, std::uint32_t index, std:
   WorkTile work;
   std::uint32_t unit = 0;
   const std::uint32_t batch = p.units.divmod(index, &unit);
-  work.number = batch;
   work.batch[0] = p.inner_batches.divmod(batch, &work.batch[1]);
   std::uint32_t m = 0;
   const std::uint32_t n = unit_place(p, unit, &m);
@@ -39,9 +37,8 @@ GPUDNN_HOST_DEVICE WorkTile work_tile(const Params& p, std::uint32_t index, std:
   work.n = (p.multicast == Multicast::a ? 2 * n + rank : n) * bn;
   const std::uint32_t begin = p.splits > 1 ? rank * p.k_tiles_per_split : 0;
   const std::uint32_t end = begin + p.k_tiles_per_split;
-  const std::uint32_t k_tiles = p.listed > 0 ? p.b_of_batch.k_tiles[batch] : p.k_tiles;
-  work.k_begin = begin < k_tiles ? begin : k_tiles;
-  work.k_end = end < k_tiles ? end : k_tiles;
+  work.k_begin = begin < p.k_tiles ? begin : p.k_tiles;
+  work.k_end = end < p.k_tiles ? end : p.k_tiles;
   return work;
 }
 

@@ -42,7 +42,6 @@ struct MatmulEngine {
   gpudnnMathType_t math = GPUDNN_FMA_MATH;  // what it computes with: this, or GPUDNN_TENSOR_OP_MATH
   std::uint32_t alignment = 1;              // of the matrices' addresses that it needs, in bytes
   bool deterministic = true;
-  bool lists = false;  // it takes problems whose batches each have a b of their own
   Support (*supports)(const Problem&, const Device&) = nullptr;
   // Its configs for the problem, in any order.
   void (*candidates)(const Problem&, const Device&, std::vector<Candidate>*) = nullptr;
@@ -93,9 +92,6 @@ struct Plan {
 // which take times, do not.
 [[nodiscard]] Status launch_verified(gpudnnHandle_t handle, const Problem& problem, const Plan& plan, const Args& args,
                                      void* workspace, std::size_t workspace_bytes);
-
-// Whether there is a plan without a workspace at the addresses of a call.
-[[nodiscard]] bool takes(gpudnnHandle_t handle, const Problem& problem, const Args& args);
 
 // Validates nothing: the problem was validated. Finds the plan and launches it.
 [[nodiscard]] Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,

@@ -21,7 +21,6 @@ std::span<const MatmulEngine> engines() noexcept {
        .backend = GPUDNN_BACKEND_CUDA,
        .math = GPUDNN_TENSOR_OP_MATH,
        .alignment = 16,
-       .lists = true,
        .supports = &gemm_sm90_supports,
        .candidates = &gemm_sm90_candidates,
        .workspace = &gemm_sm90_workspace,

@@ -76,7 +76,6 @@ sm90::Gemm gemm_of(const Problem& problem, bool swapped) {
   gemm.fast_accumulation = problem.compute == GPUDNN_DATA_FAST_FLOAT_FOR_FP8;
   gemm.is_plain = problem.c.rank == 0 && problem.bias.rank == 0 && (problem.scales & (kScaleD | kAmax)) == 0 &&
                   problem.activation == kernels::gemm::Activation::identity;
-  gemm.lists_b = problem.lists_b != 0;
   gemm.promotes = problem.a.type == GPUDNN_DATA_BFLOAT16 && problem.math == GPUDNN_FMA_MATH;
   gemm.a = operand_of(problem.a, problem.d, last - 1, last);
   gemm.b = operand_of(problem.b, problem.d, last, last - 1);
@@ -145,49 +144,9 @@ bool encode(const sm90::MapBoxes& boxes, bool is_result, tile::TensorMap* map) {
                             map);
 }
 
-// The maps of each batch's listed B. A plan's calls have few shapes of parts: each is encoded once.
-class ListedMaps {
- public:
-  // With a context of the device. False where the driver refuses an address.
-  bool place(const Args& args, std::int64_t k, sm90::GemmPlan* plan) const {
-    for (std::uint32_t i = 0; i < plan->params.listed; ++i) {
-      for (int number = 0; number < kernels::gemm::sm90::kListedParts; ++number) {
-        const ListedOperand::Part& from = args.listed[i].part[number];
-        const sm90::ListedPart part = {from.at, from.row_stride, from.at == nullptr ? 0 : from.rows, from.row_of_a};
-        sm90::place_listed(part, k, i, number, &plan->params);
-        tile::TensorMap* const map = &plan->params.b_of_batch.map[number][i];
-        if (part.rows > 0 && (!find(*plan, part, map) || !cuda::replace_address(map, from.at))) return false;
-      }
-    }
-    return true;
-  }
-
- private:
-  struct Known {
-    std::int64_t rows, row_stride;
-    tile::TensorMap map;
-  };
-  bool find(const sm90::GemmPlan& plan, const sm90::ListedPart& part, tile::TensorMap* map) const {
-    const std::scoped_lock lock(mutex_);
-    for (const Known& known : known_) {
-      if (known.rows != part.rows || known.row_stride != part.row_stride) continue;
-      *map = known.map;
-      return true;
-    }
-    if (!encode(sm90::listed_boxes(plan, part), false, map)) return false;
-    known_.push_back({part.rows, part.row_stride, *map});
-    return true;
-  }
-
-  mutable std::mutex mutex_;
-  mutable std::vector<Known> known_;
-};
-
 // Everything but the pointers.
 struct Prepared {
   sm90::GemmPlan plan;
-  ListedMaps listed;
-  std::int64_t k = 0;
   std::int32_t scales = 0;
   bool swapped = false;    // the kernel makes the transpose of d: its a is our b
   bool is_encoded = true;  // else the plan was made for a device that was not there, and each launch makes the maps
@@ -268,7 +227,6 @@ std::shared_ptr<const void> gemm_sm90_prepare(const Problem& problem, const Conf
   const sm90::Gemm gemm = gemm_of(problem, prepared->swapped);
   if (sm90::unsupported_reason(gemm, config) != nullptr) return nullptr;
   prepared->plan = sm90::plan_gemm_sm90(gemm, config, device.multiprocessors);
-  prepared->k = gemm.k;
   prepared->scales = problem.scales;
   prepared->is_encoded = device.is_present();
   const bool fails = prepared->is_encoded && !encode_all(device.ordinal, &prepared->plan);
@@ -288,10 +246,7 @@ Status gemm_sm90_launch(const LaunchSite& site, const void* prepared_plan, const
                                   cuda::replace_address(&plan.params.b, b) &&
                                   (!plan.params.stores_boxes || cuda::replace_address(&plan.params.d, args.d));
                          });
-  const bool listed = plan.params.listed == 0 || cuda::with_context(site.device.ordinal, [&] {
-                        return prepared.listed.place(args, prepared.k, &plan);
-                      });
-  GPUDNN_REQUIRE(addressed && listed, GPUDNN_STATUS_INTERNAL_ERROR,
+  GPUDNN_REQUIRE(addressed, GPUDNN_STATUS_INTERNAL_ERROR,
                  "the driver refused an address of a tensor map; a, b and d must be device memory");
   kernels::gemm::Epilogue& e = plan.params.epilogue;
   const bool has_c = e.c.data != nullptr && args.beta != 0;

@@ -21,11 +21,7 @@ bool aligned(const void* pointer, std::int64_t bytes) {
 }
 
 std::int64_t batches(const Gemm& gemm) { return gemm.batch[0] * gemm.batch[1]; }
-std::int64_t k_tiles_of(const Gemm& gemm, std::int64_t k) {
-  return divide_up(k, kRowBytes / element_bytes(gemm.a.type));
-}
-// Two parts of a listed B may have one k tile more than one.
-std::int64_t k_tiles_of(const Gemm& gemm) { return k_tiles_of(gemm, gemm.k) + (gemm.lists_b ? 1 : 0); }
+std::int64_t k_tiles_of(const Gemm& gemm) { return divide_up(gemm.k, kRowBytes / element_bytes(gemm.a.type)); }
 
 const char* unsupported_operand(const Gemm& gemm, const Operand& x) {
   const std::int64_t bytes = element_bytes(x.type);
@@ -72,12 +68,6 @@ const char* unsupported_config(const Gemm& gemm, const GemmConfig& config) {
     if (config.multicast != Multicast::none) return "swap-AB tiles load no operand in pairs";
     if (gemm.m > tile.bm) return "a swap-AB tile holds all rows";
     if (gemm.a.mn_major) return "a swap-AB tile takes rows that are contiguous along k";
-  }
-  if (gemm.lists_b) {
-    if (tile.swap_ab || is_plain_tile(tile) || gemm.promotes || !gemm.b.mn_major || element_bytes(gemm.b.type) != 2) {
-      return "a listed B is one of 16 bits and MN-major, and the tile one that takes these";
-    }
-    if (batches(gemm) > gemm::sm90::kMaxListed) return "more batches than can be listed";
   }
   if (is_plain_tile(tile)) {
     if (!gemm.is_plain || s > 1 || !stores_boxes(gemm)) return "the tile is for sums that TMA stores as they are";
@@ -200,7 +190,6 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   p.multicast = config.multicast;
   p.k_tiles = static_cast<std::uint32_t>(k_tiles_of(gemm));
   p.k_tiles_per_split = (p.k_tiles + p.splits - 1) / p.splits;
-  p.listed = gemm.lists_b ? static_cast<std::uint32_t>(batches(gemm)) : 0;
   const Operand& a = tile.swap_ab ? gemm.b : gemm.a;
   const Operand& b = tile.swap_ab ? gemm.a : gemm.b;
   p.a_mn_major = a.mn_major;
@@ -229,26 +218,6 @@ GemmPlan plan_gemm_sm90(const Gemm& gemm, const GemmConfig& config, int multipro
   const bool one_tile = p.splits > 1 || tile.swap_ab || p.works < slots;
   plan.blocks = (one_tile ? p.works : slots) * plan.cluster;
   return plan;
-}
-
-MapBoxes listed_boxes(const GemmPlan& plan, const ListedPart& part) noexcept {
-  MapBoxes boxes = plan.b;
-  boxes.data = part.data;
-  boxes.extent[1] = part.rows;
-  boxes.step[0] = part.row_stride * element_bytes(boxes.type);
-  return boxes;
-}
-
-void place_listed(const ListedPart& part, std::int64_t k, std::uint32_t batch, int number, Params* p) noexcept {
-  constexpr std::int64_t kDepth = kRowBytes / 2;  // elements of a k tile
-  gemm::sm90::ListedB& b = p->b_of_batch;
-  const std::int64_t tiles = divide_up(part.rows, kDepth);
-  // Where A has rows behind the part, its last tile ends with it, and its first one begins before A does.
-  const std::int64_t shift = part.row_of_a + part.rows < k ? part.rows - tiles * kDepth : 0;
-  b.shift[number][batch] = static_cast<std::int32_t>(shift);
-  b.shift_of_a[number][batch] = static_cast<std::int32_t>(part.row_of_a + shift);
-  if (number == 0) b.first_k_tiles[batch] = b.k_tiles[batch] = static_cast<std::uint32_t>(tiles);
-  if (number == 1) b.k_tiles[batch] += static_cast<std::uint32_t>(tiles);
 }
 
 }  // namespace gpudnn::kernels::matmul::sm90

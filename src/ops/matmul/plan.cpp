@@ -61,7 +61,7 @@ std::vector<Choice> rank(const Problem& problem, const Device& device) {
   for (const MatmulEngine& engine : engines()) {
     if (filter.reason_against(engine.name) != nullptr) continue;
     if (engine.backend != device.backend || !engine.deterministic) continue;
-    if ((problem.lists_b != 0 && !engine.lists) || !engine.supports(problem, device)) continue;
+    if (!engine.supports(problem, device)) continue;
     candidates.clear();
     engine.candidates(problem, device, &candidates);
     for (Candidate& candidate : candidates) {
@@ -127,13 +127,6 @@ Status launch_plan(const LaunchSite& site, const Plan& plan, const Args& args) {
   if (site.device.backend == GPUDNN_BACKEND_HOST) return plan.choice.engine->launch(site, plan.prepared.get(), args);
   const cuda::DeviceScope scope(site.device);
   return plan.choice.engine->launch(site, plan.prepared.get(), args);
-}
-
-bool takes(gpudnnHandle_t handle, const Problem& problem, const Args& args) {
-  std::shared_ptr<const Plan> plan;
-  if (find_plan(handle, problem, 0, alignment_of(args), &plan) == GPUDNN_STATUS_SUCCESS) return true;
-  clear_last_error();
-  return false;
 }
 
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,

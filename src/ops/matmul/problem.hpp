@@ -39,9 +39,6 @@ struct Problem {
   std::int32_t overrides = 0;  // bits of Override
   DataType override_type = GPUDNN_DATA_INT32;
   std::int32_t has_padding = 0;  // d gets a value where an override leaves it out; else it is not written
-  // Each batch has a b of its own (Args::listed); `b` tells the shape of one, and has no batches. Of callers inside the
-  // library alone: it has no line of text.
-  std::int64_t lists_b = 0;
   TensorGeometry a;
   TensorGeometry b;
   TensorGeometry d;
@@ -49,19 +46,6 @@ struct Problem {
   TensorGeometry bias;  // likewise: a row vector has the stride of n alone
 
   bool operator==(const Problem&) const = default;
-};
-
-// The b of a batch, in up to two parts: rows of n elements that are `row_stride` apart, for the rows of a's transpose
-// from `row_of_a` on. One part may leave out the first rows of a, or the last ones; those that no part has are not
-// multiplied.
-struct ListedOperand {
-  struct Part {
-    const void* at = nullptr;
-    std::int64_t row_stride = 0;
-    std::int64_t rows = 0;
-    std::int64_t row_of_a = 0;
-  };
-  Part part[2];
 };
 
 // The pointers and scalars of one call.
@@ -82,7 +66,6 @@ struct Args {
   const void* m_override = nullptr;
   const void* n_override = nullptr;
   const void* k_override = nullptr;
-  const ListedOperand* listed = nullptr;  // of each batch
 };
 
 // The last extents, and those before: batch(problem, 0) is the outermost of two.
