@@ -191,19 +191,26 @@ bool try_staged(const ProgramParams& params, cudaStream_t stream) {
   StagedCode* const code = &args.table.code;
   // That of the kernel's steps of an operation and an input. In 16 bits the output's type, which most inputs have, too.
   const StagedForm usual = width == 4 ? StagedForm::f32 : staged_form(args.table.out[0]);
-  if (!staged_code(*params.code, forms, usual, code)) return false;
-  if (code->any && !staged_code(*params.code, forms, StagedForm::spread, code)) return false;
-  const int packs_of_thread = packs_of_staged(width, code->any);
-  args.whole_tiles = params.rank == 1 || params.dims[last] / width % (packs_of_thread * kProgramThreads) == 0;
+  constexpr int kTile = kStagedPacks * kProgramThreads;
+  std::uint32_t same = 0;  // inputs of which a thread has the same packs in all tiles
+  for (int t = 0; t < params.inputs; ++t) {
+    const VectorTensor& tensor = args.table.in[t];
+    bool has_one_row = true;
+    for (const std::int32_t stride : tensor.strides) has_one_row = has_one_row && stride == 0;
+    if (has_one_row && kTile % (params.dims[last] / width) == 0) same |= 1u << t;
+  }
+  if (!staged_code(*params.code, forms, usual, same, code)) return false;
+  args.whole_tiles = params.rank == 1 || params.dims[last] / width % kTile == 0;
+  const int temp_bytes = kStagedPacks * width * 4 * kProgramThreads;
+  args.temp_bytes = params.code->temps * temp_bytes;
   std::int32_t places[tile::kProgramInputs] = {};
   for (int t = 0; t < params.inputs; ++t) {
     VectorTensor* const tensor = &args.table.in[t];
     if (tensor->form != InputForm::staged) continue;
-    places[t] = tensor->step = args.stage_bytes;
-    args.stage_bytes += tensor->chunk * packs_of_thread * kProgramThreads;
+    tensor->step = args.stage_bytes;
+    places[t] = args.temp_bytes + args.stage_bytes;
+    args.stage_bytes += tensor->chunk * kTile;
   }
-  const int temp_bytes = packs_of_thread * width * 4 * kProgramThreads;
-  args.temp_bytes = params.code->temps * temp_bytes;
   if (args.temp_bytes + args.stage_bytes > kMaxStagedBytes) return false;
   place_operands(places, temp_bytes, code);
   launch_staged(width, code->any, usual, args, params.multiprocessors, stream);

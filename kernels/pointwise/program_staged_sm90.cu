@@ -13,8 +13,9 @@ namespace {
 constexpr int kSharedOfMultiprocessor = 227 * 1024;  // that its blocks may have together
 constexpr int kSharedBesides = 1024 + 4 * 1024;      // of a block: the device's own, the table and positions
 
-template <int N, int P, int kBlocks, bool kAny, tile::AnyType kUsual>
+template <int N, int kBlocks, bool kAny, tile::AnyType kUsual>
 void launch_width(const StagedArgs& args, int multiprocessors, cudaStream_t stream) {
+  constexpr int P = kStagedPacks;
   constexpr std::int64_t kTile = kProgramThreads * P;
   const int shared = args.temp_bytes + args.stage_bytes;
   cuda::allow_shared_memory<&program_staged<N, P, kBlocks, kAny, kUsual>>(kMaxStagedBytes);
@@ -27,18 +28,16 @@ void launch_width(const StagedArgs& args, int multiprocessors, cudaStream_t stre
 
 }  // namespace
 
-int packs_of_staged(int width, bool any) { return width == 8 && any ? 2 : 4; }
-
 void launch_staged(int width, bool any, StagedForm usual, const StagedArgs& args, int multiprocessors,
                    CUstream_st* stream) {
   using tile::AnyType;
   if (any) {
-    return width == 8 ? launch_width<8, 2, 6, true, AnyType::f32>(args, multiprocessors, stream)
-                      : launch_width<4, 4, 6, true, AnyType::f32>(args, multiprocessors, stream);
+    return width == 8 ? launch_width<8, 4, true, AnyType::f32>(args, multiprocessors, stream)
+                      : launch_width<4, 6, true, AnyType::f32>(args, multiprocessors, stream);
   }
-  if (width == 4) return launch_width<4, 4, 8, false, AnyType::f32>(args, multiprocessors, stream);
-  if (usual == StagedForm::f16) return launch_width<8, 4, 5, false, AnyType::f16>(args, multiprocessors, stream);
-  launch_width<8, 4, 5, false, AnyType::bf16>(args, multiprocessors, stream);
+  if (width == 4) return launch_width<4, 8, false, AnyType::f32>(args, multiprocessors, stream);
+  if (usual == StagedForm::f16) return launch_width<8, 5, false, AnyType::f16>(args, multiprocessors, stream);
+  launch_width<8, 5, false, AnyType::bf16>(args, multiprocessors, stream);
 }
 
 }  // namespace gpudnn::kernels

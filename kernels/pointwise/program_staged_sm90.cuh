@@ -4,14 +4,14 @@
 // tiles, and its packs of all inputs are staged a tile ahead by cp.async: each input's into the place of those that a
 // step has just read for the last time. But an operand comes into the registers of b by a step of its own or with its
 // operation (staged_steps.hpp), so that each operation exists once for b and once for a number, each operand once for
-// its type, and a step is found by one number: five or six branches that all threads take alike. Two arrays of
-// registers, a and b, leave room for 32 elements a thread at 20 warps a multiprocessor. Temporaries lie in shared
-// memory as float inputs do.
+// its type, and a step is found by one number, in a table (kernels/ptx/staged_steps.cuh). Two arrays of registers, a
+// and b, leave room for 32 elements a thread at 20 warps a multiprocessor, with the functions 16. Temporaries lie in
+// shared memory as float inputs do.
 //
 // For: inputs of 16 bits and f32 in packs of 8 or 16 bytes, or the same for a whole pack; outputs of these in packs.
 // With kAny also the functions, and the operations that have no kind of their own, these by 8 elements. Issue slots of
-// an element, 32 a thread: 1 for an operation, 1 to widen an operand, 0.5 for each step, 0.5 a store, 3 for a tile of
-// two inputs; the bytes of two streams and a result in 16 bits take 41.
+// an element, 32 a thread: 1 for an operation, 1 to widen an operand, 0.3 for each step, 3 to stage an input, 5 for the
+// tile and its store; the bytes of two streams and a result in 16 bits take 41.
 //
 // What is said of aliases in program.cuh holds here too.
 // SPDX-License-Identifier: Apache-2.0
@@ -22,6 +22,7 @@
 #include "kernels/pointwise/stage_packs.cuh"
 #include "kernels/ptx/leave.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/staged_steps.cuh"
 #include "kernels/tile/any_pack.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/program.cuh"
@@ -36,16 +37,17 @@ __device__ __forceinline__ void each_pack(const StagedArgs& args, std::uint32_t 
                                           const VectorTensor& tensor, Function function) {
   std::int64_t offset[1];
   position.byte_offsets(args, tensor, offset);
-  function(0, tensor.data + offset[0]);
+  char* const data = tensor.data;  // once: copies and stores may change memory, for all that the compiler knows
+  const int distance = kProgramThreads * tensor.fastest;
+  function(0, data + offset[0]);
   if (args.whole_tiles && first + (P - 1) * kProgramThreads < args.packs) {
-    const int distance = kProgramThreads * tensor.fastest;
 #pragma unroll
-    for (int p = 1; p < P; ++p) function(p, tensor.data + offset[0] + std::int64_t{p} * distance);
+    for (int p = 1; p < P; ++p) function(p, data + offset[0] + std::int64_t{p} * distance);
   } else {
 #pragma unroll
     for (int p = 1; p < P; ++p) {
       PackPositions<1>(args, first + p * kProgramThreads).byte_offsets(args, tensor, offset);
-      function(p, tensor.data + offset[0]);
+      function(p, data + offset[0]);
     }
   }
 }
@@ -84,41 +86,6 @@ struct StagedMachine {
   float b[E];
   std::uint32_t predicate;
 
-  // P packs of 2-byte elements, or of floats.
-  template <tile::AnyType kType>
-  __device__ __forceinline__ static void read(const unsigned char* from, float (&to)[E]) {
-    constexpr int kChunk = N * tile::any_type_bytes(kType);
-    constexpr int kParts = kChunk > 16 ? kChunk / 16 : 1;  // temporaries of N = 8: two parts of four elements
-    constexpr int kPart = kChunk / kParts;
-    const unsigned char* const own = from + threadIdx.x * kPart;
-    std::uint32_t words[P][N];
-#pragma unroll
-    for (int p = 0; p < P; ++p) {
-#pragma unroll
-      for (int i = 0; i < kParts; ++i) {
-        const unsigned char* const part = own + (p * kParts + i) * kProgramThreads * kPart;
-        if constexpr (kPart == 16) {
-          const uint4 bits = *reinterpret_cast<const uint4*>(part);
-          words[p][4 * i] = bits.x, words[p][4 * i + 1] = bits.y, words[p][4 * i + 2] = bits.z;
-          words[p][4 * i + 3] = bits.w;
-        } else {
-          const uint2 bits = *reinterpret_cast<const uint2*>(part);
-          words[p][0] = bits.x, words[p][1] = bits.y;
-        }
-      }
-    }
-    tile::widen_any<N, P>(kType, words, to);
-  }
-
-  __device__ __forceinline__ void keep(unsigned char* to) const {
-    unsigned char* const own = to + threadIdx.x * 16;
-#pragma unroll
-    for (int i = 0; i < E / 4; ++i) {
-      *reinterpret_cast<float4*>(own + i * kProgramThreads * 16) =
-          make_float4(a[4 * i], a[4 * i + 1], a[4 * i + 2], a[4 * i + 3]);
-    }
-  }
-
   // One element for each pack, from memory.
   __device__ __forceinline__ void spread(const VectorTensor& tensor) {
     const auto type = static_cast<tile::AnyType>(tensor.type);
@@ -133,13 +100,6 @@ struct StagedMachine {
 #pragma unroll
       for (int i = 0; i < N; ++i) b[p * N + i] = one;
     });
-  }
-
-  template <tile::AnyType kType>
-  __device__ __forceinline__ void round() {
-    std::uint32_t words[P][N];
-    tile::narrow_any<N, P>(kType, a, words);
-    tile::widen_any<N, P>(kType, words, a);
   }
 
   template <tile::AnyType kType>
@@ -172,11 +132,6 @@ struct StagedMachine {
     stage_input<N, P>(args, tensor, next, PackPositions<1>(at), stage);
   }
 
-  template <class Function>
-  __device__ __forceinline__ void each(Function function) {
-#pragma unroll
-    for (int i = 0; i < E; ++i) a[i] = function(a[i]);
-  }
   template <class Function>
   __device__ __forceinline__ void both(Function function) {
 #pragma unroll
@@ -223,121 +178,93 @@ struct StagedMachine {
            : op == StagedOp::rsqrt      ? Op::rsqrt
                                         : Op::div;
   }
+  // 16 elements have their turn in the first places: twice the code would wait for instructions longer than this for
+  // its copies.
   template <StagedOp kOp>
   __device__ __forceinline__ void run_function(const StagedStep& from, float number) {
-    if constexpr (kOp == StagedOp::div_from) {
-      both([](float x, float y) { return y / x; });
-    } else {
-      const tile::PointwiseParams<float> params{{from.p[0], from.p[1], number}, false};
-      both([&](float x, float y) { return tile::apply_one<function_of(kOp)>(x, y, params); });
-    }
-  }
-
-  // Not worked out before the branches.
-  __device__ __forceinline__ static int slot_of(std::uint32_t word) {
-    ptx::pin(word);
-    return static_cast<int>(word >> 10 & 63u);
-  }
-
-  // The step of that kind.
-  template <int kKind>
-  __device__ __forceinline__ void run_step(const StagedStep& from, std::uint32_t word, float number) {
-    namespace math = tile::pointwise;
-    constexpr auto kOp = static_cast<StagedOp>(kKind);
-    const int place = __float_as_int(number);
-    unsigned char* const temps = tile::dynamic_shared();
-    if constexpr (kOp == StagedOp::load_f16) read<tile::AnyType::f16>(stage + place, a);
-    if constexpr (kOp == StagedOp::load_bf16) read<tile::AnyType::bf16>(stage + place, a);
-    if constexpr (kOp == StagedOp::load_f32 && N == 4) read<tile::AnyType::f32>(stage + place, a);
-    if constexpr (kOp == StagedOp::load_temp) read<tile::AnyType::f32>(temps + place, a);
-    if constexpr (kOp == StagedOp::fetch_f16) read<tile::AnyType::f16>(stage + place, b);
-    if constexpr (kOp == StagedOp::fetch_bf16) read<tile::AnyType::bf16>(stage + place, b);
-    if constexpr (kOp == StagedOp::fetch_f32 && N == 4) read<tile::AnyType::f32>(stage + place, b);
-    if constexpr (kOp == StagedOp::fetch_temp) read<tile::AnyType::f32>(temps + place, b);
-    if constexpr (kOp == StagedOp::fetch_spread) spread(table.in[slot_of(word)]);
-    if constexpr (kOp == StagedOp::take) copy(b, args.zero, a);
-    if constexpr (kOp >= StagedOp::add_input && kOp <= StagedOp::min_input) {
-      if constexpr (!kAny) read<kUsual>(stage + place, b);
-    }
-    if constexpr (kOp == StagedOp::add || kOp == StagedOp::add_input)
-      both([](float x, float y) { return math::rounded_sum(x, y); });
-    if constexpr (kOp == StagedOp::sub || kOp == StagedOp::sub_input)
-      both([](float x, float y) { return math::rounded_sum(x, -y); });
-    if constexpr (kOp == StagedOp::sub_from || kOp == StagedOp::sub_from_input)
-      both([](float x, float y) { return math::rounded_sum(y, -x); });
-    if constexpr (kOp == StagedOp::mul || kOp == StagedOp::mul_input)
-      both([](float x, float y) { return math::rounded_product(x, y); });
-    if constexpr (kOp == StagedOp::max || kOp == StagedOp::max_input)
-      both([](float x, float y) { return math::larger(x, y); });
-    if constexpr (kOp == StagedOp::min || kOp == StagedOp::min_input)
-      both([](float x, float y) { return math::smaller(x, y); });
-    if constexpr (kOp == StagedOp::add_number) each([=](float x) { return math::rounded_sum(x, number); });
-    if constexpr (kOp == StagedOp::mul_number) each([=](float x) { return math::rounded_product(x, number); });
-    if constexpr (kOp == StagedOp::max_number) each([=](float x) { return math::larger(x, number); });
-    if constexpr (kOp == StagedOp::min_number) each([=](float x) { return math::smaller(x, number); });
-    if constexpr (kOp == StagedOp::mul_add_numbers) {
-      const float second = from.p[0];
-      each([=](float x) { return math::rounded_sum(math::rounded_product(x, number), second); });
-    }
-    if constexpr (kOp == StagedOp::add_mul_numbers) {
-      const float second = from.p[0];
-      each([=](float x) { return math::rounded_product(math::rounded_sum(x, number), second); });
-    }
-    if constexpr (kOp == StagedOp::clamp) {
-      const float second = from.p[0];
-      each([=](float x) { return math::smaller(math::larger(x, number), second); });
-    }
-    if constexpr (kOp == StagedOp::set_number) each([=](float) { return number; });
-    if constexpr (kOp == StagedOp::square) each([](float x) { return math::rounded_product(x, x); });
-    if constexpr (kOp == StagedOp::abs) each([](float x) { return fabsf(x); });
-    if constexpr (kOp == StagedOp::neg) each([](float x) { return -x; });
-    if constexpr (kOp == StagedOp::round_f16) round<tile::AnyType::f16>();
-    if constexpr (kOp == StagedOp::round_bf16) round<tile::AnyType::bf16>();
-    if constexpr (kOp == StagedOp::keep) keep(temps + place);
-    if constexpr (kOp == StagedOp::store) {  // needs the registers of b
-      store(table.out[slot_of(word)]);
+    constexpr int kEach = 16;
+    const tile::PointwiseParams<float> params{{from.p[0], from.p[1], number}, false};
+#pragma unroll 1
+    for (int turn = 0; turn < E; turn += kEach) {
+      float done[kEach];
 #pragma unroll
-      for (int i = 0; i < E; ++i) ptx::leave(&b[i]);
-    }
-    if constexpr (kOp == StagedOp::stage) stage_next(table.in[slot_of(word)]);
-    if constexpr (kOp == StagedOp::set_operand && kAny) {
+      for (int i = 0; i < kEach; ++i) {
+        done[i] = kOp == StagedOp::div_from ? b[i] / a[i] : tile::apply_one<function_of(kOp)>(a[i], b[i], params);
+      }
 #pragma unroll
-      for (int i = 0; i < E; ++i) b[i] = number;
+      for (int i = 0; i + kEach < E; ++i) a[i] = a[i + kEach];
+      if constexpr (kOp == StagedOp::div || kOp == StagedOp::div_from) {
+#pragma unroll
+        for (int i = 0; i + kEach < E; ++i) {
+          const float first = b[i];
+          b[i] = b[i + kEach];
+          b[i + kEach] = first;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) a[E - kEach + i] = done[i];
     }
-    if constexpr (kOp == StagedOp::copy_operand && kAny) copy(a, args.zero, b);
-    if constexpr (kOp == StagedOp::any && kAny) run_any(from);
-    if constexpr (kAny && kOp >= StagedOp::exp) run_function<kOp>(from, number);
   }
 
-  // Finds the step of a word by the bits of its number, from kBit down; those above are in kKind.
-  template <int kBit, int kKind>
-  __device__ __forceinline__ void find_step(const StagedStep& from, std::uint32_t word, float number) {
-    ptx::pin(word);  // else all bits are told apart before the first branch, by an instruction more each
-    if constexpr (kBit < 0) {
-      run_step<kKind>(from, word, number);
-    } else if constexpr (!is_staged_op(kAny, kKind | 1 << kBit, 1 << kBit)) {
-      find_step<kBit - 1, kKind>(from, word, number);
-    } else if constexpr (!is_staged_op(kAny, kKind, 1 << kBit)) {
-      find_step<kBit - 1, kKind | 1 << kBit>(from, word, number);
-    } else if ((word >> (kStagedOpBit + kBit) & 1u) != 0) {
-      find_step<kBit - 1, kKind | 1 << kBit>(from, word, number);
+  // The steps from `step` on, up to one of the others.
+  __device__ __forceinline__ void run_common(std::uint32_t own, std::uint32_t own_halves, std::uint32_t* step) {
+    if constexpr (E == 16) {
+      if constexpr (N == 8) ptx::staged_steps_of_8(a, b, own, own_halves, args.zero, step);
+      if constexpr (N == 4) ptx::staged_steps_of_4(a, b, own, own_halves, args.zero, step);
+    } else if constexpr (kUsual == tile::AnyType::f16) {
+      ptx::staged_steps_f16(a, b, own, own_halves, args.zero, step);
     } else {
-      find_step<kBit - 1, kKind>(from, word, number);
+      ptx::staged_steps_bf16(a, b, own, own_halves, args.zero, step);
+    }
+  }
+
+  // A function. kEnd: one behind the last one that it may be.
+  template <int kFirst, int kEnd>
+  __device__ __forceinline__ void find_function(const StagedStep& from, StagedOp op) {
+    if constexpr (kFirst + 1 == kEnd) {
+      run_function<static_cast<StagedOp>(kFirst)>(from, from.number);
+    } else if (static_cast<int>(op) >= (kFirst + kEnd) / 2) {
+      find_function<(kFirst + kEnd) / 2, kEnd>(from, op);
+    } else {
+      find_function<kFirst, (kFirst + kEnd) / 2>(from, op);
     }
   }
 
   __device__ __forceinline__ void run() {
-    const StagedStep* step = table.code.step;
+    const auto* const steps = reinterpret_cast<const unsigned char*>(table.code.step);
+    const auto begin = static_cast<std::uint32_t>(__cvta_generic_to_shared(steps));
+    const auto memory = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile::dynamic_shared()));
+    std::uint32_t own = memory + threadIdx.x * 16;
+    ptx::pin(own);  // else it is worked out anew after each step that is not common
+    std::uint32_t step = begin;
     predicate = 0;
 #pragma unroll
     for (int i = 0; i < E; ++i) ptx::leave(&a[i]), ptx::leave(&b[i]);
 #pragma unroll 1
-    for (std::uint32_t word = step->word; word != 0; ++step) {
-      const std::uint32_t next = step[1].word;
-      float number = step->number;
-      ptx::pin(&number);  // read before the branches, which its arrival then does not delay
-      find_step<kStagedOpBits - 1, 0>(*step, word, number);
-      word = next ^ args.zero;  // here: a copy would stand at the top, and wait for the load
+    for (;; step += sizeof(StagedStep)) {
+      run_common(own, N == 8 ? own : own - threadIdx.x * 8, &step);
+      const StagedStep& from = *reinterpret_cast<const StagedStep*>(steps + (step - begin));
+      const StagedOp op = staged_op(from);
+      if (kAny && op >= StagedOp::exp) {
+        find_function<static_cast<int>(StagedOp::exp), static_cast<int>(StagedOp::count)>(from, op);
+      } else if (op == StagedOp::stage) {
+        stage_next(table.in[staged_slot(from)]);
+      } else if (op == StagedOp::store) {  // needs the registers of b
+        store(table.out[staged_slot(from)]);
+#pragma unroll
+        for (int i = 0; i < E; ++i) ptx::leave(&b[i]);
+      } else if (op == StagedOp::end) {
+        return;
+      } else if (op == StagedOp::fetch_spread) {
+        spread(table.in[staged_slot(from)]);
+      } else if (kAny && op == StagedOp::set_operand) {
+#pragma unroll
+        for (int i = 0; i < E; ++i) b[i] = from.number;
+      } else if (kAny && op == StagedOp::copy_operand) {
+        copy(a, args.zero, b);
+      } else if (kAny) {
+        run_any(from);
+      }
     }
   }
 };

@@ -32,8 +32,8 @@ static_assert(sizeof(StagedArgs) <= 4000, "kernel parameters");
 
 constexpr int kMaxStagedBytes = 112 * 1024;  // of a block: two of them a multiprocessor
 
-// Packs that a thread works on at once, of `width` elements: 4 or 8.
-int packs_of_staged(int width, bool any);
+constexpr int kStagedPacks = 4;  // that a thread works on at once
+// Of packs of `width` elements: 4 or 8.
 void launch_staged(int width, bool any, StagedForm usual, const StagedArgs& args, int multiprocessors,
                    CUstream_st* stream);
 

@@ -211,43 +211,43 @@ int input_of(const StagedStep& step) {
 }
 
 // Adds the steps `stage`: behind the first step that works with what was read last, so that it has arrived.
-bool add_stage_steps(StagedCode* code) {
+bool add_stage_steps(std::uint32_t same, StagedCode* code) {
   int last_read[tile::kProgramInputs];
   std::fill_n(last_read, tile::kProgramInputs, -1);
   for (int s = 0; s < code->steps; ++s) {
     if (const int input = input_of(code->step[s]); input >= 0) last_read[input] = s;
   }
-  StagedCode to;
-  const auto add = [&to](const StagedStep& step) {
-    if (to.steps < kStagedSteps) to.step[to.steps] = step;
-    ++to.steps;
+  const StagedCode from = *code;
+  code->steps = 0;
+  const auto add = [code](const StagedStep& step) {
+    if (code->steps < kStagedSteps) code->step[code->steps] = step;
+    ++code->steps;
   };
-  bool waits[tile::kProgramInputs] = {};
-  for (int s = 0; s < code->steps; ++s) {
-    const StagedStep& step = code->step[s];
+  std::uint32_t waits = 0;  // a bit for each input
+  for (int s = 0; s < from.steps; ++s) {
+    const StagedStep& step = from.step[s];
     add(step);
-    if (const int input = input_of(step); input >= 0 && last_read[input] == s) waits[input] = true;
+    if (const int input = input_of(step); input >= 0 && last_read[input] == s) waits |= 1u << input;
     if (is_load(staged_op(step)) || is_fetch(staged_op(step))) continue;
-    for (int t = 0; t < tile::kProgramInputs; ++t) {
-      if (!waits[t]) continue;
-      waits[t] = false;
-      add({.word = static_cast<std::uint32_t>(StagedOp::stage) << kStagedOpBit | static_cast<std::uint32_t>(t) << 10});
+    for (waits &= ~same; waits != 0; waits &= waits - 1) {
+      add({.word = static_cast<std::uint32_t>(StagedOp::stage) << kStagedOpBit |
+                   static_cast<std::uint32_t>(std::countr_zero(waits)) << 10});
     }
   }
-  to.any = code->any;
-  *code = to;
-  return to.steps <= kStagedSteps;
+  return code->steps <= kStagedSteps;
 }
 
 }  // namespace
 
-bool staged_code(const tile::ProgramCode<float>& code, const StagedForm* inputs, StagedForm usual, StagedCode* result) {
+bool staged_code(const tile::ProgramCode<float>& code, const StagedForm* inputs, StagedForm usual, std::uint32_t same,
+                 StagedCode* result) {
   result->steps = 0;
   result->any = false;
   Writer writer(inputs, usual, result);
   for (int s = 0; s < code.steps; ++s) {
     const std::uint32_t word = code.step[s].word;
     add_operation(code.step[s], &writer);
+    if (result->any && usual != StagedForm::spread) return staged_code(code, inputs, StagedForm::spread, same, result);
     const auto round = static_cast<tile::AnyType>(static_cast<int>(word >> 18 & 15u) - 1);
     if ((word >> 18 & 15u) != 0 && round != tile::AnyType::f32) {
       if (round != tile::AnyType::f16 && round != tile::AnyType::bf16) return false;
@@ -256,8 +256,10 @@ bool staged_code(const tile::ProgramCode<float>& code, const StagedForm* inputs,
     if ((word >> 22 & 31u) != 0) writer.keep(static_cast<int>(word >> 22 & 31u) - 1);
     if ((word >> 27 & 7u) != 0) writer.store(static_cast<int>(word >> 27 & 7u) - 1);
   }
-  if (writer.overflowed() || !add_stage_steps(result) || result->steps == kStagedSteps) return false;
+  if (writer.overflowed() || !add_stage_steps(same, result) || result->steps == kStagedSteps) return false;
   result->step[result->steps++] = {};  // StagedOp::end
+  for (int s = 0; s + 1 < result->steps; ++s)
+    result->step[s].word |= static_cast<std::uint32_t>(staged_op(result->step[s + 1])) << kNextStagedOpBit;
   return true;
 }
 

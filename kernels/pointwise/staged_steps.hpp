@@ -8,8 +8,7 @@
 
 namespace gpudnn::kernels {
 
-// The kernel finds a step by the bits of these numbers, from the highest down: by six branches below kCommonSteps, by
-// five from there on. The first one ends the program.
+// The kernel's tables (kernels/ptx/staged_steps.cuh) are in this order. The first one ends the program.
 enum class StagedOp : std::uint8_t {
   end,
   // a or b = an input, by its type, or a temporary
@@ -40,9 +39,8 @@ enum class StagedOp : std::uint8_t {
   set_operand,   // b = number
   copy_operand,  // b = a
   any,           // as the word of tile::ProgramStep says
-  last_rare = any,
   // a = op(a, b)
-  add = 32,
+  add,
   sub,
   sub_from,
   mul,
@@ -73,22 +71,14 @@ enum class StagedOp : std::uint8_t {
   div_from,  // a = b / a
   count
 };
-constexpr int kCommonSteps = 32;
-constexpr int kStagedOpBits = 6;
-static_assert(static_cast<int>(StagedOp::last_rare) < kCommonSteps && static_cast<int>(StagedOp::exp) == 48);
 constexpr bool needs_any(StagedOp op) {
   return (op >= StagedOp::set_operand && op <= StagedOp::any) || op >= StagedOp::exp;
 }
-// Whether a step of the kernels with all operations, or of the others, has one of the numbers from `first` on.
-constexpr bool is_staged_op(bool any, int first, int numbers) {
-  const StagedOp end = any ? StagedOp::count : StagedOp::exp;
-  return first <= static_cast<int>(StagedOp::last_rare) ||
-         (first + numbers > kCommonSteps && first < static_cast<int>(end));
-}
-
-// The number of a step's kind lies above the other fields of a ProgramStep's word; of these the operation, drops_nan
-// and the slot (input, temporary, output) are used.
-constexpr int kStagedOpBit = 32 - kStagedOpBits;
+// The numbers of a step's kind and of the next one's lie above the other fields of a ProgramStep's word; of these the
+// operation, drops_nan and the slot (input, temporary, output) are used.
+constexpr int kStagedOpBit = 18;
+constexpr int kNextStagedOpBit = kStagedOpBit + 8;
+static_assert(static_cast<int>(StagedOp::count) <= 64, "six bits each");
 
 struct alignas(16) StagedStep {
   std::uint32_t word = 0;
@@ -96,7 +86,7 @@ struct alignas(16) StagedStep {
   float p[2] = {};   // the other parameters; the second number of a step that has two
 };
 constexpr int staged_slot(const StagedStep& step) { return static_cast<int>(step.word >> 10 & 63u); }
-constexpr StagedOp staged_op(const StagedStep& step) { return static_cast<StagedOp>(step.word >> kStagedOpBit); }
+constexpr StagedOp staged_op(const StagedStep& step) { return static_cast<StagedOp>(step.word >> kStagedOpBit & 63u); }
 
 constexpr int kStagedSteps = tile::kProgramSteps;
 
@@ -111,12 +101,13 @@ enum class StagedForm : std::uint8_t { f16, bf16, f32, spread };
 
 // False where the program has too many steps, or rounds to a type other than of 16 and 32 bits.
 // A step `stage` follows the last one that reads an input. `usual` is the form that steps of an operation and an input
-// take; spread: none.
+// take in kernels that have not all operations; spread: none.
+// `same`: a bit for each input that is staged once for all tiles.
 [[nodiscard]] bool staged_code(const tile::ProgramCode<float>& code, const StagedForm* inputs, StagedForm usual,
-                               StagedCode* result);
+                               std::uint32_t same, StagedCode* result);
 
-// Lets the steps know where operands lie: inputs in bytes from the beginning of a stage, temporaries one behind the
-// other with `temp_bytes` each.
+// Lets the steps know where operands lie, in bytes from the beginning of the block's memory: inputs by themselves,
+// temporaries one behind the other with `temp_bytes` each.
 void place_operands(const std::int32_t* inputs, std::int32_t temp_bytes, StagedCode* code);
 
 }  // namespace gpudnn::kernels

@@ -7,9 +7,11 @@
 //   gelu              max(x, 0) - |x| Phi(-|x|)
 //   log1p(e)          e Q(e), 0 <= e <= 1, Q of degree 8, minimax in the relative error
 //   tanh              x + x^3 R(x^2) below 0.6, R of degree 4; 1 - 2 / (1 + 2^(2 log2(e) |x|)) above
+//   gelu_tanh         max(x, 0) - |x| s, s = e / (1 + e), e = 2^-|w|, w = log2(e) 2 sqrt(2 / pi) (x + 0.044715 x^3)
+//   sigmoid           as pointwise_math.cuh, but without what a quotient does for tiny denominators
 //
 // Errors with u = 2^-24: Phi 2 u absolute, so gelu 2 u |x| + 2 u |f|; its gradient 8 u |dy| (1 + |x|); softplus 8 u
-// |f|; tanh 4 u |f|. A NaN gives a NaN; of infinities the limits.
+// |f|; tanh and sigmoid 4 u |f|; gelu_tanh 4 u |x| + 2 u |f|. A NaN gives a NaN; of infinities the limits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -63,10 +65,24 @@ GPUDNN_HOST_DEVICE float tanh(float x) {
   return t < 0.6f ? small : large;
 }
 
+GPUDNN_HOST_DEVICE float gelu_tanh(float x) {
+  constexpr float kEnd = 13.0f;  // e is 0 from there on
+  const float near = rounded::between(x, -kEnd, kEnd);
+  const float w = near * std::fma(0.102943240f, near * near, 2.30220819f);
+  const float e = rounded::power_of_two(-std::fabs(w));
+  return std::fma(-std::fabs(near), e * rounded::reciprocal(1.0f + e), rounded::positive_part(x));
+}
+
+GPUDNN_HOST_DEVICE float sigmoid(float x) {
+  const float e = std::exp(x < 0.0f ? x : -x);
+  return (x < 0.0f ? e : 1.0f) * rounded::reciprocal(1.0f + e);
+}
+
 // Whether evaluate has the operation.
 constexpr bool has(PointwiseOp op) {
-  return op == PointwiseOp::gelu || op == PointwiseOp::gelu_bwd || op == PointwiseOp::softplus ||
-         op == PointwiseOp::tanh;
+  using Op = PointwiseOp;
+  return op == Op::gelu || op == Op::gelu_bwd || op == Op::softplus || op == Op::tanh || op == Op::gelu_tanh ||
+         op == Op::sigmoid;
 }
 template <PointwiseOp kOp>
 GPUDNN_HOST_DEVICE float evaluate(float x, float b, const PointwiseParams<float>& p) {
@@ -74,6 +90,8 @@ GPUDNN_HOST_DEVICE float evaluate(float x, float b, const PointwiseParams<float>
   if constexpr (kOp == PointwiseOp::gelu) return gelu(x);
   if constexpr (kOp == PointwiseOp::gelu_bwd) return gelu_gradient(x, b);
   if constexpr (kOp == PointwiseOp::softplus) return softplus(x, p.p[0]);
+  if constexpr (kOp == PointwiseOp::gelu_tanh) return gelu_tanh(x);
+  if constexpr (kOp == PointwiseOp::sigmoid) return sigmoid(x);
   return tanh(x);
 }
 
@@ -85,6 +103,8 @@ GPUDNN_HOST_DEVICE C evaluate_any(PointwiseOp op, C x, C b, C t, const Pointwise
     if (op == PointwiseOp::gelu_bwd) return gelu_gradient(x, b);
     if (op == PointwiseOp::softplus) return softplus(x, p.p[0]);
     if (op == PointwiseOp::tanh) return tanh(x);
+    if (op == PointwiseOp::gelu_tanh) return gelu_tanh(x);
+    if (op == PointwiseOp::sigmoid) return sigmoid(x);
   }
   return pointwise::evaluate(op, x, b, t, p);
 }

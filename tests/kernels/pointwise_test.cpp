@@ -355,6 +355,26 @@ TEST(PointwiseKernels, LongReductionsEqualTheHost) {
   }
 }
 
+// Interpreted programs with more tiles than blocks: operands of the next tile come while this one is worked on, but for
+// rows that are the same in all tiles.
+TEST(PointwiseKernels, TilesBeyondTheBlocks) {
+  if (!Backend::at_hand().is_cuda()) GTEST_SKIP() << "a matter of the device";
+  const std::string steps = "r0=add(i0,i1) r1=mul(r0,0.125) r2=max(r1,-8) r3=sub(r2,i2) r4=mul(r3,r3) r5=mul(r4,i1) ";
+  for (const std::string& line :
+       {"pointwise 1100x4096 i0=bf16 i1=bf16:1x4096 i2=bf16 " + steps + "o0=r5:bf16",
+        "pointwise 2300x2048 i0=f32 i1=f32:1x2048 i2=f32 " + steps + "o0=r5:f32",
+        "pointwise 1101x4104 i0=f16 i1=f16:1x4104 i2=f16 " + steps + "o0=r5:f16",
+        "pointwise 5003x1024 i0=f16 i1=f16:1x1024 i2=f16:5003x1 " + steps + "r6=reciprocal(r5) o0=r6:f16"}) {
+    PointwiseCase c;
+    std::string why;
+    const auto problem = pointwise::from_text(line, &why);
+    ASSERT_TRUE(problem) << line << ": " << why;
+    ASSERT_EQ(validate(*problem), GPUDNN_STATUS_SUCCESS) << take_error_text();
+    c.problem = *problem;
+    EXPECT_EQ(check_exact(c), "") << line;
+  }
+}
+
 // An output may be an input with the same places.
 TEST(PointwiseKernels, WorksInPlace) {
   const Backend& backend = Backend::at_hand();

@@ -558,7 +558,7 @@ TEST(Pointwise, StagedStepsEqualTheMachines) {
         kernels::StagedForm forms[pointwise::kMaxLoads];
         for (int t = 0; t < c.problem.program.loads; ++t) forms[t] = form_of(c.problem, t);
         kernels::StagedCode staged;
-        if (!staged_code(code, forms, forms[c.problem.program.loads - 1], &staged)) return "";
+        if (!staged_code(code, forms, forms[c.problem.program.loads - 1], 0, &staged)) return "";
         ++taken;
         without_any += staged.any ? 0 : 1;
         const pointwise::Loops loops = loops_of(c.problem);
