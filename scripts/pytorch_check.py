@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs PyTorch's cuDNN calls twice, with NVIDIA's library and with libgpudnn preloaded in its place, and compares.
 
-usage: pytorch_check.py LIBCUDNN [--work DIRECTORY] [--parts NAME,...] [--share X] [--slice I/N]
+usage: pytorch_check.py LIBCUDNN [--work DIRECTORY] [--parts NAME,...] [--share X] [--slice I/N] [--trainings]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --work     where results and logs go; a fresh temporary directory otherwise
   --parts    of pytorch_cases.py; all by default
   --share    of the random cases of each part (default 1)
   --slice    every N-th case from the I-th on alone, so that several processes share them
+  --trainings  trains networks afterwards, too, as pytorch_train.py does by default
 
 Needs a GPU and PyTorch 2.11 built for cuDNN 9.19. Each run is a process of its own; the second one has
 
@@ -180,6 +181,7 @@ def main():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--slice", default="0/1")
+    parser.add_argument("--trainings", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--log", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -225,6 +227,9 @@ def main():
         failures += 1
         print("FAILED     the log of the second run has no handle: libgpudnn was not in the process")
     print(f"{len(ours) - 1} cases, {failures} failures; results and logs in {work}")
+    if arguments.trainings:
+        script = pathlib.Path(__file__).with_name("pytorch_train.py")
+        failures += subprocess.run([sys.executable, str(script), arguments.library], check=False).returncode != 0
     return 1 if failures else 0
 
 

@@ -2,31 +2,45 @@
 """Trains published networks by PyTorch, with NVIDIA's cuDNN and with libgpudnn preloaded in its place, and compares.
 
 usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps N] [--batch N] [--benchmark]
-                        [--limit SECONDS] [--noise N] [--out FILE] [--losses FILE]
+                        [--planted] [--times] [--limit SECONDS] [--out FILE] [--losses FILE]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
-  --models   of MODELS below; all by default
+  --models   of MODELS below; the networks for images by default
   --types    float32, float16, bfloat16; the 16-bit ones by autocast, float16 with loss scaling
-  --steps    steps of each training; the second half is timed (default 30)
-  --batch    images of a step (default 16)
-  --limit    of each process; trainings that it cuts off are left out of the table
-  --noise    of NVIDIA's runs that tell how far two runs may lie apart (default 1)
-  --losses   writes the losses of all steps of all runs there, as JSON
+  --steps    steps of each training (default 30, with --times 12)
+  --batch    images of a step (default 16, with --times 64, so that the GPU and not Python is what is waited for)
+  --planted  trains with wrong gradients, too: does the comparison find them?
+  --times    compares how long a step takes, and not the losses; the GPU should have nothing else to do
+  --limit    of both processes together (with --times of each); trainings that it cuts off are left out of the table
+  --losses   writes losses and errors of all runs there, as JSON
   --out      also writes the table there
 
-Needs a GPU, PyTorch 2.11 and torchvision. Each library trains in processes of its own, in turn, twice and more. The
-data are random images of ten classes. NVIDIA's engines give the same bits each time, so its further runs' images (gpt2: embeddings) differ
-by one rounding to half precision (a factor of 1 +- 2^-11), and from the third on it is held to deterministic algorithms:
-how far its runs are apart says how far other sums may lead.
-A training passes where the first loss agrees to 2^-8, and all losses of libgpudnn's run are as close to NVIDIA's as
-NVIDIA's farthest run is, by a factor of three and 2 % of the first loss. The ratio is libgpudnn's time of a step over
-NVIDIA's, of each the best of its first two runs.
+Needs a GPU, PyTorch 2.11 and torchvision. Each library trains in a process of its own. The data are random images of
+ten classes.
+
+What two runs of NVIDIA's library differ by is measured: it trains each network as it is, held to deterministic
+algorithms, and four times with images (gpt2: embeddings) that are off by one rounding to half precision, a factor of
+1 +- 2^-11 for each value at random. libgpudnn trains as it is, and with one more such rounding. All runs begin with the
+same weights. A training passes where of libgpudnn's two runs
+
+  losses     no one is ever farther from a run of NVIDIA's than FACTOR times two runs of NVIDIA's were apart until then,
+             and 2^-8 of the first loss;
+  errors     no convolution of the first step has a result or gradient that is off by more than FACTOR times NVIDIA's of the
+             same place, and 2^-10, relative to the norm, from what PyTorch's own kernels give in double of the very operands
+             that the convolution had.
+
+The columns of these names are shares of what is allowed. Errors are by layer, as a network's first gradients in 16 bits
+say little: they are off by 1.3 of their norm in the first layers of a ResNet, by either library. --planted multiplies
+the gradients of all convolutions' weights, and of one alone, by 1.01 in libgpudnn's process; its columns are the shares
+again. The greater of the two must not pass.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 import argparse
 import contextlib
+import copy
+import itertools
 import json
 import math
 import os
@@ -51,6 +65,11 @@ MODELS = {
 }
 WORDS = 4096
 TYPES = ("float32", "float16", "bfloat16")
+FACTOR = 2
+NVIDIA_RUNS = ("plain", "deterministic", "rounded1", "rounded2", "rounded3", "rounded4")
+OUR_RUNS = ("plain", "rounded5")
+PLANTED_RUNS = ("planted", "planted-one")
+MEASURED_RUNS = ("plain", "planted", "planted-one")  # the errors of their convolutions
 
 
 def gpt2(torch):
@@ -120,168 +139,286 @@ def built(name, torch):
     return model
 
 
-def train(name, dtype, steps, batch, rounded, torch):
-    """The losses of all steps, and the median seconds of one in the second half. rounded: images off by one rounding, by this seed."""
-    torch.manual_seed(1)
-    layout = torch.channels_last_3d if len(MODELS[name][1]) == 4 else torch.channels_last
-    # Half precision runs channels-last, float as old code does it: NCHW.
-    layout = torch.contiguous_format if dtype == "float32" else layout
-    model = built(name, torch).cuda().to(memory_format=layout)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    scaler = torch.amp.GradScaler("cuda", enabled=dtype == "float16")
-    if name == "gpt2":
-        images, labels = texts(batch, torch)
-        if rounded:
-            torch.manual_seed(1 + rounded)
-            weight = model.words.weight.data
-            weight *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, weight.shape, device="cuda") - 1)
-    else:
-        labels = torch.arange(batch, device="cuda") % 10
-        if "segmentation" in MODELS[name][0]:
-            labels = labels.view(-1, 1, 1).expand(-1, *MODELS[name][1][1:]).contiguous()
-        images = torch.randn(batch, *MODELS[name][1], device="cuda")
-        images += labels.view(batch, -1)[:, 0].view(-1, *[1] * (images.dim() - 1)) * 0.1
-        if rounded:
-            torch.manual_seed(1 + rounded)
-            images *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, images.shape, device="cuda") - 1)
-        images = images.contiguous(memory_format=layout)
-    losses, times = [], []
-    for step in range(steps):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        with cudnn_attention(name, dtype, torch):
-            with torch.autocast("cuda", dtype=getattr(torch, dtype), enabled=dtype != "float32"):
-                y = model(images)
-                y = y["out"] if isinstance(y, dict) else y
-                y, expected = (y.flatten(0, 1), labels.flatten()) if name == "gpt2" else (y, labels)
-                loss = torch.nn.functional.cross_entropy(y.float(), expected)
-            scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        losses.append(loss.item())
-        torch.cuda.synchronize()
-        if step >= steps // 2:
-            times.append(time.perf_counter() - begin)
-    return {"losses": losses, "seconds": statistics.median(times)}
+class Layer:
+    """A convolution of one step: its operands and what the library made of them."""
+
+    def __init__(self, name, module, torch):
+        self.name, self.module, self.torch = name, module, torch
+        self.hooks = [module.register_forward_pre_hook(self.before), module.register_forward_hook(self.after)]
+
+    def before(self, _, operands):
+        self.x, self.dx = operands[0], None
+        if not self.x.requires_grad:
+            return None
+        seen = self.x.view_as(self.x)  # has the gradient of this layer alone
+        seen.register_hook(lambda gradient: setattr(self, "dx", gradient.detach()))
+        return (seen,)
+
+    def after(self, _, __, y):
+        self.y, self.x = y.detach().clone(), self.x.detach().clone()  # what follows may work in place
+        y.register_hook(lambda gradient: setattr(self, "dy", gradient.detach()))
+
+    def errors(self):
+        """Of the result and the gradients of input and weights, relative to the norm, from double by PyTorch's own kernels."""
+        torch, module, dtype = self.torch, self.module, self.y.dtype
+        x = self.x.to(dtype).double().contiguous().requires_grad_(self.dx is not None)
+        weight = module.weight.detach().to(dtype).double().contiguous().requires_grad_()
+        bias = None if module.bias is None else module.bias.detach().to(dtype).double()
+        convolution = torch.nn.functional.conv3d if weight.dim() == 5 else torch.nn.functional.conv2d
+        with torch.backends.cudnn.flags(enabled=False):
+            y = convolution(x, weight, bias, module.stride, module.padding, module.dilation, module.groups)
+            y.backward(self.dy.double().contiguous())
+        pairs = {"y": (self.y, y), "dx": (self.dx, x.grad), "dw": (module.weight.grad, weight.grad)}
+        return {
+            f"{self.name} {what}": ((found.double() - true).norm() / true.norm()).item()
+            for what, (found, true) in pairs.items()
+            if found is not None and true.norm() > 0
+        }
+
+    def remove(self):
+        for hook in self.hooks:
+            hook.remove()
+
+
+class Training:
+    """A network and its data."""
+
+    def __init__(self, name, dtype, batch, torch):
+        torch.manual_seed(1)
+        self.name, self.dtype, self.torch = name, dtype, torch
+        # Half precision runs channels-last, float as old code does it: NCHW.
+        last = torch.channels_last_3d if len(MODELS[name][1]) == 4 else torch.channels_last
+        self.layout = torch.contiguous_format if dtype == "float32" else last
+        self.model = built(name, torch).cuda().to(memory_format=self.layout)
+        self.start = copy.deepcopy(self.model.state_dict())
+        if name == "gpt2":
+            self.images, self.labels = texts(batch, torch)
+        else:
+            labels = torch.arange(batch, device="cuda") % 10
+            images = torch.randn(batch, *MODELS[name][1], device="cuda")
+            self.images = images + labels.view(-1, *[1] * (images.dim() - 1)) * 0.1
+            if "segmentation" in MODELS[name][0]:
+                labels = labels.view(-1, 1, 1).expand(-1, *MODELS[name][1][1:]).contiguous()
+            self.labels = labels
+
+    def loss(self, images):
+        y = self.model(images)
+        y = y["out"] if isinstance(y, dict) else y
+        y, expected = (y.flatten(0, 1), self.labels.flatten()) if self.name == "gpt2" else (y, self.labels)
+        return self.torch.nn.functional.cross_entropy(y.float(), expected)
+
+    def is_finite(self):
+        return all(p.grad.isfinite().all().item() for p in self.model.parameters() if p.grad is not None)
+
+    def rounded(self, seed):
+        """The images by one rounding off, where seed is not 0; of words the model's embeddings."""
+        torch = self.torch
+        self.model.load_state_dict(self.start)
+        values = self.model.words.weight.data if self.name == "gpt2" else self.images.clone()
+        if seed:
+            torch.manual_seed(1 + seed)
+            values *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, values.shape, device="cuda") - 1)
+        return self.images if self.name == "gpt2" else values.contiguous(memory_format=self.layout)
+
+    def planted(self, run):
+        """Hooks that let gradients be wrong by 1 %, in the runs that are for that."""
+        weights = [p for p in self.model.parameters() if p.dim() > 3]
+        chosen = {"planted": weights, "planted-one": weights[len(weights) // 2 :][:1]}.get(run, [])
+        return [p.register_hook(lambda gradient: gradient * 1.01) for p in chosen]
+
+    def run(self, run, steps, measures):
+        """The losses of all steps, errors of the first one's convolutions, and the median seconds of a step in the second half."""
+        torch = self.torch
+        images = self.rounded(int(run[-1]) if run.startswith("rounded") else 0)
+        torch.backends.cudnn.deterministic = run == "deterministic"
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        scaler = torch.amp.GradScaler("cuda", enabled=self.dtype == "float16")
+        hooks = self.planted(run)
+        modules = self.model.named_modules() if measures and run in MEASURED_RUNS else []
+        layers = [Layer(n, m, torch) for n, m in modules if isinstance(m, (torch.nn.Conv2d, torch.nn.Conv3d))]
+        losses, times, errors = [], [], {}
+        for step in range(steps):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            optimizer.zero_grad(set_to_none=True)
+            with cudnn_attention(self.name, self.dtype, torch):
+                with torch.autocast("cuda", dtype=getattr(torch, self.dtype), enabled=self.dtype != "float32"):
+                    loss = self.loss(images)
+                scaler.scale(loss).backward()
+            if layers and self.is_finite():  # a step whose gradients overflow is not taken
+                for layer in layers:
+                    errors.update(layer.errors())
+                    layer.remove()
+                layers = []
+            scaler.step(optimizer)
+            scaler.update()
+            losses.append(loss.item())
+            torch.cuda.synchronize()
+            if step >= steps // 2:
+                times.append(time.perf_counter() - begin)
+        for hook in hooks:
+            hook.remove()
+        return {"losses": losses, "errors": None if layers else errors, "seconds": statistics.median(times)}
 
 
 def worker(arguments):
     import torch
 
     torch.backends.cudnn.benchmark = arguments.benchmark
-    torch.backends.cudnn.deterministic = arguments.rounded > 1
     results = {}
     for dtype in arguments.types.split(","):
         for name in arguments.models.split(","):
-            key = f"{name} {dtype}"
-            begin = time.perf_counter()
+            key, begin = f"{name} {dtype}", time.perf_counter()
             try:
-                results[key] = train(name, dtype, arguments.steps, arguments.batch, arguments.rounded, torch)
+                training = Training(name, dtype, arguments.batch, torch)
+                results[key] = {run: training.run(run, arguments.steps, not arguments.times) for run in arguments.runs.split(",")}
+                what = f"{1e3 * results[key]['plain']['seconds']:.2f} ms, loss {results[key]['plain']['losses'][-1]:.4f}"
             except RuntimeError as error:
-                results[key] = {"error": str(error).splitlines()[0][:300]}
+                what = str(error).splitlines()[0][:300]
+                results[key] = {"error": what}
+            training = None
             torch.cuda.empty_cache()
             with open(arguments.worker + ".new", "w", encoding="utf-8") as file:
                 json.dump(results, file)
             os.replace(arguments.worker + ".new", arguments.worker)
-            what = results[key].get("error") or f"{1e3 * results[key]['seconds']:.2f} ms, loss {results[key]['losses'][-1]:.4f}"
-            print(f"  {key}: {what} ({time.perf_counter() - begin:.1f} s)", file=sys.stderr, flush=True)
+            print(f"  {arguments.worker} {key}: {what} ({time.perf_counter() - begin:.1f} s)", file=sys.stderr, flush=True)
     return 0
 
 
-def run(label, limit, environment, *further):
-    path = f"pytorch_train.{os.getpid()}.{label}.json"
-    command = [sys.executable, __file__, "--worker", path, *further, *sys.argv[1:]]
-    print(f"{label}:", file=sys.stderr, flush=True)
-    try:
-        status = subprocess.run(command, env={**os.environ, **environment}, check=False, timeout=limit).returncode
-    except subprocess.TimeoutExpired:
-        print(f"{label}: cut off after {limit:.0f} s", file=sys.stderr, flush=True)
-        status = 0
-    results = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
+class Process:
+    """A process that trains by one of the two libraries."""
+
+    def __init__(self, label, runs, environment):
+        self.label, self.path = label, f"pytorch_train.{os.getpid()}.{label}.json"
+        command = [sys.executable, __file__, *sys.argv[1:], "--worker", self.path, "--runs", ",".join(runs)]
+        self.process = subprocess.Popen(command, env={**os.environ, **environment})
+
+    def results(self, limit):
+        """(results, exit status)"""
+        try:
+            status = self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            print(f"{self.label}: cut off", file=sys.stderr, flush=True)
+            status = 0
+        if not os.path.exists(self.path):
+            return {}, status
+        with open(self.path, encoding="utf-8") as file:
             results = json.load(file)
-        os.unlink(path)
-    return results, status
+        os.unlink(self.path)
+        return results, status
 
 
-def apart(a, b):
-    """The greatest difference of two series of losses, relative to the first loss."""
-    if not all(map(math.isfinite, a + b)):
-        return math.inf
-    return max(abs(x - y) for x, y in zip(a, b)) / abs(a[0])
+def distances(pairs):
+    """The greatest difference of two series of losses until each step, over the pairs, relative to the first loss."""
+    greatest, result = 0.0, []
+    for step in zip(*(zip(a, b) for a, b in pairs)):
+        differences = [abs(x - y) / abs(pairs[0][0][0]) for x, y in step]
+        greatest = max(greatest, *(d if math.isfinite(d) else math.inf for d in differences))
+        result.append(greatest)
+    return result
 
 
-def row(key, nvidia, ours):
-    """nvidia, ours: of each run that has this training its results."""
-    first, best = nvidia[0], ours[0]
-    if "error" in first:
-        return None, f"{key:30} not compared: NVIDIA's run: {first['error']}", None
-    for one in ours:
+def share_of_losses(nvidia, ours):
+    """What the distance of ours takes of what is allowed, the greatest distance within NVIDIA's, that from ours."""
+    band = distances([(a["losses"], b["losses"]) for a, b in itertools.combinations(nvidia, 2)])
+    apart = distances([(a["losses"], b["losses"]) for a in nvidia for b in ours])
+    return max(d / (FACTOR * b + 2**-8) if math.isfinite(d) else math.inf for d, b in zip(apart, band)), band[-1], apart[-1]
+
+
+def share_of_errors(nvidia, one):
+    """(what the worst convolution takes of what is allowed, which it is)"""
+    if nvidia is None or one is None:
+        return math.inf, "no step with finite gradients"
+    found = [(e / (FACTOR * nvidia[name] + 2**-10) if math.isfinite(e) else math.inf, name) for name, e in one.items()]
+    return max(found, default=(0.0, "no convolution"))
+
+
+def judged(key, nvidia, ours):
+    """(whether it passed, a line of the table) from each run's results."""
+    for who, one in (("NVIDIA's", nvidia), ("libgpudnn's", ours)):
         if "error" in one:
-            return False, f"{key:30} FAILED: {one['error']}", None
-    nvidia = [one for one in nvidia if "error" not in one]
-    noise = max((apart(first["losses"], other["losses"]) for other in nvidia[1:]), default=0)
-    distance = apart(first["losses"], best["losses"])
-    starts = abs(best["losses"][0] - first["losses"][0]) <= 2**-8 * abs(first["losses"][0])
-    passed = starts and distance <= 3 * noise + 0.02
-    theirs, mine = (min(one["seconds"] for one in runs[:2]) for runs in (nvidia, ours))
-    ratio = mine / theirs
+            return None if one is nvidia else False, f"{key:30} {who} run: {one['error']}"
+    theirs, mine = [nvidia[run] for run in NVIDIA_RUNS], [ours[run] for run in OUR_RUNS]
+    of_losses, band, apart = share_of_losses(theirs, mine)
+    of_errors, where = share_of_errors(nvidia["plain"]["errors"], ours["plain"]["errors"])
+    passed = max(of_losses, of_errors) <= 1 and math.isfinite(band)
     text = (
-        f"{key:30} {first['losses'][0]:7.4f} {first['losses'][-1]:9.4f} {best['losses'][-1]:9.4f} {noise:9.2e} {distance:9.2e}"
-        f" {'ok' if passed else 'FAILED':6} {1e3 * theirs:8.2f} {1e3 * mine:8.2f} {ratio:6.3f}"
+        f"{key:30} {theirs[0]['losses'][0]:7.4f} {theirs[0]['losses'][-1]:9.4f} {mine[0]['losses'][-1]:9.4f} {band:9.2e} {apart:9.2e}"
+        f" {of_losses:6.2f} {of_errors:6.2f}"
     )
-    if len(nvidia) < 2 or len(ours) < 2:
-        text += f" ({len(nvidia)} and {len(ours)} runs)"
-    return passed, text, ratio
+    for run in PLANTED_RUNS:
+        if run in ours:
+            found = share_of_losses(theirs, [ours[run]])[0], share_of_errors(nvidia["plain"]["errors"], ours[run]["errors"])[0]
+            text += f" {found[0]:6.2f} {found[1]:6.2f}"
+            passed = passed and max(found) > 1
+    return passed, text + (f" ok, {where}" if passed else f" FAILED, {where}")
+
+
+def table_of_losses(nvidia, ours, planted):
+    """(lines, failures)"""
+    lines = [
+        f"{'training':30} {'loss 1':>7} {'NVIDIA':>9} {'libgpudnn':>9} {'band':>9} {'distance':>9} {'losses':>6} {'errors':>6}"
+        + " planted: losses, errors; in one layer" * planted
+        + " the worst convolution"
+    ]
+    failures = 0
+    for key in [key for key in nvidia if key in ours]:
+        passed, text = judged(key, nvidia[key], ours[key])
+        failures += passed is False
+        lines.append(text)
+    return [*lines, f"{len(lines) - 1} trainings, {failures} failures"], failures
+
+
+def table_of_times(nvidia, ours):
+    lines, ratios = [f"{'training':30} {'NVIDIA':>8} {'libgpudnn':>9} {'ratio':>6}"], []
+    for key in [key for key in nvidia if key in ours]:
+        if "error" in nvidia[key] or "error" in ours[key]:
+            lines.append(f"{key:30} {nvidia[key].get('error', ours[key].get('error'))}")
+            continue
+        theirs, mine = (one[key]["plain"]["seconds"] for one in (nvidia, ours))
+        ratios.append(mine / theirs)
+        lines.append(f"{key:30} {1e3 * theirs:8.2f} {1e3 * mine:9.2f} {ratios[-1]:6.3f}")
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        lines.append(f"{len(ratios)} trainings; milliseconds of a step; ratio: geometric mean {mean:.3f}, greatest {max(ratios):.3f}")
+    return lines
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("library", nargs="?")
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models", default=",".join(list(MODELS)[:9]))
     parser.add_argument("--types", default=",".join(TYPES))
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--batch", type=int)
     parser.add_argument("--benchmark", action="store_true")
+    parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--times", action="store_true")
     parser.add_argument("--limit", type=float)
     parser.add_argument("--losses")
     parser.add_argument("--out")
-    parser.add_argument("--noise", type=int, default=1)
-    parser.add_argument("--rounded", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--runs", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    arguments.steps = arguments.steps or (12 if arguments.times else 30)
+    arguments.batch = arguments.batch or (64 if arguments.times else 16)
     if arguments.worker:
         return worker(arguments)
     if not arguments.library or not os.path.exists(arguments.library):
         parser.error("name libgpudnn's libcudnn.so.9")
     preload = {"LD_PRELOAD": os.path.abspath(arguments.library), "LD_BIND_NOW": "1", "GPUDNN_BACKEND": "cuda"}
-    nvidia, ours, status = [], [], 0
-    for i in range(max(2, 1 + arguments.noise)):
-        nvidia.append(run(f"nvidia-{i + 1}", arguments.limit, {}, "--rounded", str(i))[0])
-        if i < 2:
-            results, ended = run(f"libgpudnn-{i + 1}", arguments.limit, preload, "--rounded", str(i))
-            ours.append(results)
-            status = status or ended
-    lines = [
-        f"{'training':30} {'loss 1':>7} {'NVIDIA':>9} {'libgpudnn':>9} {'noise':>9} {'distance':>9} {'':6}"
-        f" {'ms':>8} {'ms':>8} {'ratio':>6}"
-    ]
-    failures, ratios = int(status != 0), []
-    for key in nvidia[0]:
-        theirs, mine = ([one[key] for one in runs if key in one] for runs in (nvidia, ours))
-        if not mine and status == 0:
-            lines.append(f"{key:30} not compared: cut off")
-            continue
-        passed, text, ratio = row(key, theirs, mine or [{"error": "did not run"}])
-        failures += passed is False
-        lines.append(text)
-        if ratio is not None:
-            ratios.append(ratio)
-    if ratios:
-        mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        lines.append(f"{len(ratios)} trainings, {failures} failures; ratio: geometric mean {mean:.3f}, greatest {max(ratios):.3f}")
+    limit = arguments.limit
+    if arguments.times:
+        nvidia, first = Process("nvidia", ["plain"], {}).results(limit)
+        ours, second = Process("libgpudnn", ["plain"], preload).results(limit)
+        lines, failures = table_of_times(nvidia, ours), 0
+    else:
+        nvidia, first = Process("nvidia", NVIDIA_RUNS, {}).results(limit and 2 * limit / 3)
+        runs = OUR_RUNS + PLANTED_RUNS if arguments.planted else OUR_RUNS
+        ours, second = Process("libgpudnn", runs, preload).results(limit and limit / 3)
+        lines, failures = table_of_losses(nvidia, ours, arguments.planted)
     print("\n".join(lines))
     if arguments.losses:
         with open(arguments.losses, "w", encoding="utf-8") as file:
@@ -289,7 +426,7 @@ def main():
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-    return 1 if failures else 0
+    return 1 if failures or first or second else 0
 
 
 if __name__ == "__main__":
