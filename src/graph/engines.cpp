@@ -62,6 +62,8 @@ constexpr Engine kEngines[] = {
     convolution(226, "few_terms_simt", kCuda, false),
     convolution(227, "fft_sm90", kCuda, false),
     convolution(228, "fft_tiling_sm90", kCuda, false),
+    convolution(229, "depthwise_toeplitz_sm90", kCuda, true),
+    convolution(230, "depthwise_toeplitz_wgrad_sm90", kCuda, true),
     {.index = 224,
      .name = "float8_sm90",
      .backend = kCuda,

@@ -271,6 +271,9 @@ TEST(ConvolutionEngines, NonFiniteImagesStayInTheirGroup) {
            "fwd bf16 nhwc n2c32h9w9 k32r5s5 p2x2 t2x2 d1x1 g8 acc=f32 math=tensor",
            "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
            "dgrad bf16 nhwc n1c8h9w9 k8r7s7 p3x3 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "fwd bf16 nhwc n2c40h20w25 k40r5s5 p2x2 t1x1 d1x1 g40 acc=f32 math=tensor",
+           "fwd f16 nhwc n1c8h14w40 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "dgrad f16 nhwc n1c16h14w14 k16r21s21 p10x10 t1x1 d1x1 g16 acc=f32 math=tensor",
            "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t2x2 d1x1 g8 acc=f32 math=tensor",
            "fwd f32 nhwc n2c16h9w13 k16r3s3 p1x1 t1x1 d1x1 g4 acc=f32 math=tensor",
        }) {
@@ -284,11 +287,12 @@ TEST(ConvolutionEngines, NonFiniteImagesStayInTheirGroup) {
     image[image.size() / 2] = std::numeric_limits<double>::quiet_NaN();
     check_configs(
         c, values, &counts,
-        [](const std::string& name) { return name == "small_group_sm80" || name == "depthwise_simt"; },
+        [](const std::string& name) { return name == "small_group_sm80" || name.starts_with("depthwise_"); },
         [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);
   expect_launches(counts, "small_group_sm80", 80);
+  expect_launches(counts, "depthwise_toeplitz_sm90", 90);
 }
 
 // Filter gradients that fill up rows of dy with zeros: an infinity or a NaN at the image's edge must show in the taps
@@ -306,6 +310,8 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
            "wgrad f16 nhwc n2c32h13w12 k32r3s3 p1x1 t1x1 d1x1 g2 acc=f32 math=tensor",
            "wgrad f32 nchw n2c6h9w7 k6r3s3 p1x1 t1x1 d1x1 g6 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h9w13 k8r9s9 p4x4 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "wgrad bf16 nhwc n1c8h20w27 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "wgrad f16 nhwc n1c8h20w40 k8r5s5 p2x2 t1x1 d1x1 g8 acc=f32 math=tensor",
        }) {
     ConvCase c = conv_case(line);
     c.seed = session_seed();
@@ -323,13 +329,14 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
     check_configs(
         c, values, &counts,
         [](const std::string& name) {
-          return name == "direct_wgrad_sm90" || name == "depthwise_simt" || name == "small_group_sm80";
+          return name == "direct_wgrad_sm90" || name.starts_with("depthwise_") || name == "small_group_sm80";
         },
         [&](Outcome* outcome, const Expected& expected) { return judge(output_of(c.problem), *outcome, expected); });
   }
   report(counts);
   expect_launches(counts, "direct_wgrad_sm90", 90);
   expect_launches(counts, "depthwise_simt", 75);
+  expect_launches(counts, "depthwise_toeplitz_wgrad_sm90", 90);
 }
 
 // Kernels that load more of a row of x than a window has must keep it out of the sums, where zeros would not do.

@@ -137,20 +137,21 @@ struct SumShape {
   std::uint32_t count = 0;
   std::uint32_t parts = 0;
   std::uint32_t lanes = 1;  // threads that share a sum: a power of 2
-  FastDivmod taps, group;
+  FastDivmod taps_w, taps_h, group;
 };
 // As many threads share a sum as make one wave of a large device, and no more than there are terms.
-[[nodiscard]] inline SumShape sum_shape(const Params& p, int taps) {
+[[nodiscard]] inline SumShape sum_shape(int channels, int group, int taps_h, int taps_w, std::uint32_t parts) {
   constexpr std::uint64_t kThreads = 1 << 18;
   constexpr std::uint32_t kMaxLanes = 32;
   SumShape sum;
-  sum.count = static_cast<std::uint32_t>(p.channels * p.group * taps * taps);
-  sum.parts = p.walkers * static_cast<std::uint32_t>(p.parts);
+  sum.count = static_cast<std::uint32_t>(channels * group * taps_h * taps_w);
+  sum.parts = parts;
   while (sum.lanes < kMaxLanes && 2 * sum.lanes <= sum.parts && std::uint64_t{sum.count} * 2 * sum.lanes <= kThreads) {
     sum.lanes *= 2;
   }
-  sum.taps = FastDivmod(static_cast<std::uint32_t>(taps));
-  sum.group = FastDivmod(static_cast<std::uint32_t>(p.group));
+  sum.taps_w = FastDivmod(static_cast<std::uint32_t>(taps_w));
+  sum.taps_h = FastDivmod(static_cast<std::uint32_t>(taps_h));
+  sum.group = FastDivmod(static_cast<std::uint32_t>(group));
   return sum;
 }
 
@@ -168,5 +169,8 @@ void launch_of_type(int row, const Params& params, CUstream_st* stream);
 void launch_wgrad(int row, ElementType type, const Params& params, CUstream_st* stream);
 template <class T>
 void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream);
+// Its second kernel alone: of Params what says where the sums are and go, and how dw combines them.
+template <class T>
+void launch_sums(const Params& params, const SumShape& sum, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::small_group

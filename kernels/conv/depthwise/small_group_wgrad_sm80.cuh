@@ -322,10 +322,10 @@ __global__ void __launch_bounds__(kSumThreads)
   std::uint32_t r = 0;
   std::uint32_t s = 0;
   std::uint32_t c = 0;
-  const std::uint32_t k = sum.group.divmod(sum.taps.divmod(sum.taps.divmod(at, &s), &r), &c);
+  const std::uint32_t k = sum.group.divmod(sum.taps_h.divmod(sum.taps_w.divmod(at, &s), &r), &c);
   if (p.mirrored) {
-    s = sum.taps.divisor - 1 - s;
-    r = sum.taps.divisor - 1 - r;
+    s = sum.taps_w.divisor - 1 - s;
+    r = sum.taps_h.divisor - 1 - r;
   }
   const std::int64_t to = k * p.filter_k + c * p.filter_c + r * p.filter_r + s * p.filter_s;
   float value = p.alpha * total;

@@ -5,5 +5,6 @@
 namespace gpudnn::kernels::small_group {
 
 template void launch_wgrad_of_type<tile::BFloat16>(int, const Params&, CUstream_st*);
+template void launch_sums<tile::BFloat16>(const Params&, const SumShape&, CUstream_st*);
 
 }  // namespace gpudnn::kernels::small_group

@@ -23,14 +23,22 @@ void launch_wgrad_row(const Params& params, CUstream_st* stream) {
 }
 
 template <class T>
+void launch_sums(const Params& params, const SumShape& sum, CUstream_st* stream) {
+  const std::uint32_t columns = kSumThreads / sum.lanes;
+  cuda::launch_kernel(&small_group_sum_kernel<T>,
+                      {.blocks = (sum.count + columns - 1) / columns, .threads = kSumThreads}, stream, params, sum);
+}
+
+template <class T>
 void launch_wgrad_of_type(int row, const Params& params, CUstream_st* stream) {
   const auto narrow = tile::entry_at<kWgradCount>(
       row, [](auto tile_row) -> LaunchWgradRow { return &launch_wgrad_row<T, tile_row(), false>; });
   (params.wide ? &launch_wgrad_row<T, 0, true> : narrow)(params, stream);
-  const SumShape sum = sum_shape(params, kTiles[row].taps);
-  const std::uint32_t columns = kSumThreads / sum.lanes;
-  cuda::launch_kernel(&small_group_sum_kernel<T>,
-                      {.blocks = (sum.count + columns - 1) / columns, .threads = kSumThreads}, stream, params, sum);
+  const int taps = kTiles[row].taps;
+  launch_sums<T>(
+      params,
+      sum_shape(params.channels, params.group, taps, taps, params.walkers * static_cast<std::uint32_t>(params.parts)),
+      stream);
 }
 
 }  // namespace gpudnn::kernels::small_group

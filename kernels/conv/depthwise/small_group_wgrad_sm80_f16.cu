@@ -5,5 +5,6 @@
 namespace gpudnn::kernels::small_group {
 
 template void launch_wgrad_of_type<tile::Half>(int, const Params&, CUstream_st*);
+template void launch_sums<tile::Half>(const Params&, const SumShape&, CUstream_st*);
 
 }  // namespace gpudnn::kernels::small_group

@@ -1,0 +1,202 @@
+// The mapping of depthwise convolutions to the kernel by Toeplitz matrices, and its cost model.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/depthwise/depthwise_toeplitz_sm90_params.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/cost_model.hpp"
+#include "core/integer.hpp"
+#include "ops/conv/epilogue_args.hpp"
+#include "ops/conv/tensor_math.hpp"
+#include "ops/conv/tile_names.hpp"
+
+namespace gpudnn::conv {
+namespace {
+
+using namespace kernels::depthwise_toeplitz;  // NOLINT: this file speaks of nothing else
+
+constexpr std::int64_t kVector = 8;  // elements of 16 bytes
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 4;
+constexpr std::int64_t kSharedOfMultiprocessor = 227 * 1024;
+
+constexpr auto kNames = tile_names(kTiles, [](const TileRow& row) {
+  return TileName().add("q", 16 * row.products).add("_p", 8 * row.groups).add("_s", row.reach == 1 ? 17 : kMaxTaps);
+});
+
+const TensorGeometry& image_of(const Problem& problem) {
+  return problem.direction == Direction::dgrad ? problem.y : problem.x;
+}
+const TensorGeometry& out_of(const Problem& problem) {
+  return problem.direction == Direction::dgrad ? problem.x : problem.y;
+}
+// In front of the image, as the kernel reads it.
+std::int64_t pad_of(const Problem& problem, int dim) {
+  return problem.direction == Direction::dgrad ? problem.w.dims[2 + dim] - 1 - problem.pad[dim] : problem.pad[dim];
+}
+
+const char* layout_unsupported_reason(const TensorGeometry& t) {
+  if (t.strides[1] != 1) return "a tensor is not contiguous along channels";
+  std::int64_t span = 1;
+  for (int i = 0; i < t.rank; ++i) {
+    if (i != 1 && t.dims[i] > 1 && t.strides[i] % kVector != 0) return "pixels do not begin at multiples of 16 bytes";
+    if (i > 0) span += (t.dims[i] - 1) * t.strides[i];
+  }
+  return span > kMaxIndex ? "an image spans 2^29 elements or more" : nullptr;
+}
+
+Strides strides_of(const TensorGeometry& t) {
+  const auto of = [&](int dim) { return t.dims[dim] > 1 ? t.strides[dim] : 0; };
+  return {of(0), static_cast<std::int32_t>(of(2)), static_cast<std::int32_t>(of(3))};
+}
+
+FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
+
+// Whether an instance has all diagonals of blocks of 8 x 8 with taps in them.
+bool holds_diagonals(const TileRow& tile, std::int64_t taps, std::int64_t pad) {
+  return pad + 7 < 8 * (tile.reach + 1) && taps + 6 - pad < 8 * (tile.reach + 1);
+}
+
+// The planes: whole images with zeros between, or the rows that a part of one sees.
+void set_tile(const TileRow& tile, Params* p) {
+  Planes& image = p->image;
+  const int rows = 8 * tile.groups;
+  // Of the image, that windows of so many groups of rows see.
+  const auto reach = [&](int groups) { return 8 * groups - 1 + p->taps_h; };
+  image.blocks = divisor(ceil_div(image.width, 8));
+  p->out_blocks = divisor(ceil_div(p->out_w, 8));
+  image.pitch = static_cast<std::int32_t>(std::max(image.blocks.divisor, p->out_blocks.divisor) | 1);
+  int image_pitch = 0;
+  if (p->out_h <= rows && p->out_h <= image.height) {
+    const auto groups = static_cast<int>(ceil_div(p->out_h, 8));
+    p->row_groups = divisor(groups);
+    p->tile_images = std::min(tile.groups / groups, p->images);
+    p->tile_rows = p->out_h;
+    image.in_rows = image.height;
+    image.first_row = 0;
+    image.top = p->pad_h;
+    image_pitch = image.height + std::max({p->pad_h, reach(groups) - p->pad_h - image.height, 0});
+  } else {
+    p->row_groups = divisor(tile.groups);
+    p->tile_images = 1;
+    p->tile_rows = rows;
+    image.in_rows = reach(tile.groups);
+    image.first_row = -p->pad_h;
+    image.top = 0;
+    image_pitch = image.in_rows;
+  }
+  image.image_pitch = divisor(image_pitch);
+  image.plane_rows = (p->tile_images * image_pitch) | 1;
+  p->rows = divisor(p->tile_rows);
+  p->row_tiles = divisor(ceil_div(p->out_h, p->tile_rows));
+  p->channel_tiles = divisor(ceil_div(p->channels, kChannels));
+  p->thread_blocks =
+      p->channel_tiles.divisor * p->row_tiles.divisor * static_cast<std::uint32_t>(ceil_div(p->images, p->tile_images));
+  const int chunks = image.top * image.pitch + kChannels * image.plane_chunks();
+  p->shared_bytes = kPlanesAt + 16 * static_cast<std::uint32_t>(chunks);
+  p->filter_at = p->shared_bytes;
+  // A row more, which the last one's successor is.
+  p->shared_bytes += static_cast<std::uint32_t>(round_up(2 * (kChannels * p->taps_h + 1) * (p->taps_w + 2) + 64, 16));
+}
+
+// Products of 16 x 8 x 16 of a warp for a row of taps of a plane: those beside the diagonal are halves.
+double products_of_row(const TileRow& tile) {
+  const double beside = tile.products > 1 ? 2.0 * (tile.products - 1) * (tile.reach == 1 ? 0.5 : 1) : 0;
+  return tile.groups * (tile.products + beside);
+}
+
+double seconds_of(const Problem& problem, const Params& p, const TileRow& tile, const DeviceRates& rates) {
+  constexpr double kCyclesOfProduct = 3.8;  // of a multiprocessor
+  constexpr double kCyclesOfRow = 11;       // of taps of a plane: its words
+  constexpr double kCyclesOfItem = 11;      // 8 pixels by 32 channels, loaded or stored
+  Footprint f;
+  f.tiles = p.thread_blocks;
+  f.resident = static_cast<double>(
+      std::clamp<std::int64_t>(kSharedOfMultiprocessor / (std::int64_t{p.shared_bytes} + 1024), 1, tile.min_blocks));
+  f.warps = kWarps;
+  f.latency_warps = 6;
+  const double items = p.tile_images * (1.0 * p.image.image_pitch.divisor * p.image.blocks.divisor +
+                                        1.0 * p.tile_rows * p.out_blocks.divisor);
+  f.cycles =
+      kChannels * p.taps_h * (products_of_row(tile) * kCyclesOfProduct + kCyclesOfRow) + items * kCyclesOfItem + 1900;
+  f.k_tile_latency = 5.5e-6;
+  f.start_seconds = 2e-6;
+  f.dram_bytes = 1.2 * bytes_of_tensors(problem);
+  return estimate(f, rates);
+}
+
+}  // namespace
+
+const char* depthwise_toeplitz_unsupported_reason(const Problem& problem) {
+  if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
+  if (data_type_bits(problem.x.type) != 16) return "it takes f16 and bf16 only";
+  if (problem.direction == Direction::wgrad) return "it takes no filter gradients";
+  if (problem.spatial != 2) return "it takes two spatial dimensions";
+  if (problem.w.dims[1] != 1 || problem.w.dims[0] != problem.x.dims[1]) return "it takes one channel a group only";
+  if (problem.x.dims[1] % kVector != 0) return "channels do not fill whole 16-byte vectors";
+  for (int i = 0; i < 2; ++i) {
+    if (problem.dilation[i] != 1 && problem.w.dims[2 + i] > 1) return "it takes dilation 1";
+    if (pad_of(problem, i) < 0 || problem.pad[i] > 64) return "padding beyond the filter, or over 64";
+    if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
+  }
+  if (problem.stride[0] != 1 || problem.stride[1] != 1) return "it takes step 1";
+  if (problem.w.dims[3] > kMaxTaps || problem.w.dims[2] > 64) return "it takes filters of up to 64 x 31";
+  for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
+    if (const char* reason = layout_unsupported_reason(*tensor)) return reason;
+  }
+  if (problem.x.dims[0] * (problem.x.dims[2] + 64) * problem.x.dims[1] > kMaxIndex) return "2^29 rows or more";
+  if (const char* reason = channel_scale_unsupported_reason(problem)) return reason;
+  for (int row = 0; row < kTileCount; ++row) {
+    if (depthwise_toeplitz_params(problem, row)) return nullptr;
+  }
+  return "it takes images of up to 64 columns that fit shared memory";
+}
+
+std::optional<Params> depthwise_toeplitz_params(const Problem& problem, int row) {
+  const TileRow& tile = kTiles[row];
+  const TensorGeometry& image = image_of(problem);
+  const TensorGeometry& out = out_of(problem);
+  const std::int64_t taps = problem.w.dims[3];
+  const std::int64_t pad = pad_of(problem, 1);
+  if (!holds_diagonals(tile, taps, pad)) return std::nullopt;
+  // No wider than it must be.
+  const std::int64_t columns = std::max(image.dims[3], out.dims[3]);
+  if (columns > 16 * tile.products || (tile.products > 1 && columns <= 8 * tile.products)) return std::nullopt;
+  if (tile.reach > 1 && holds_diagonals(kTiles[0], taps, pad)) return std::nullopt;
+  Params p;
+  const auto size = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  p.images = size(image.dims[0]);
+  p.channels = size(image.dims[1]);
+  p.image.height = size(image.dims[2]);
+  p.image.width = size(image.dims[3]);
+  p.out_h = size(out.dims[2]);
+  p.out_w = size(out.dims[3]);
+  p.taps_h = size(problem.w.dims[2]);
+  p.taps_w = size(problem.w.dims[3]);
+  p.pad_h = size(pad_of(problem, 0));
+  p.pad_w = size(pad_of(problem, 1));
+  p.mirrored = (problem.mode == GPUDNN_CONVOLUTION) != (problem.direction == Direction::dgrad);
+  p.image.steps = strides_of(image);
+  p.out_steps = strides_of(out);
+  p.addend_steps = problem.has_z != 0 ? strides_of(problem.z) : p.out_steps;
+  p.filter_k = problem.w.strides[0];
+  p.filter_r = problem.w.strides[2];
+  p.filter_s = problem.w.strides[3];
+  p.filter_rows = divisor(p.taps_h);
+  set_activation(problem, &p);
+  set_tile(tile, &p);
+  if (p.shared_bytes > kMaxShared) return std::nullopt;
+  return p;
+}
+
+void depthwise_toeplitz_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
+  for (std::int32_t row = 0; row < kTileCount; ++row) {
+    const std::optional<Params> p = depthwise_toeplitz_params(problem, row);
+    if (!p) continue;
+    candidates->push_back({{.tile = row, .tile_name = kNames[static_cast<std::size_t>(row)].text},
+                           seconds_of(problem, *p, kTiles[row], device.rates),
+                           0});
+  }
+}
+
+}  // namespace gpudnn::conv
