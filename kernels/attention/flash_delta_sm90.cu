@@ -58,6 +58,8 @@ __global__ void __launch_bounds__(kDeltaThreads) flash_delta_sm90(const __grid_c
   if (inside) {
     const float stats = static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
     if (stats != -INFINITY) lse = stats * kLog2E;
+    if (p.alibi_slopes != nullptr)
+      lse = fmaf(p.alibi_slopes[head] * kLog2E, static_cast<float>(row % p.tile_rows), lse);
   }
   p.lse[index] = lse;
   p.delta[index] = inside ? sum : 0.0F;

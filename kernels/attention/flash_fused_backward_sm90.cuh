@@ -29,15 +29,20 @@
 // by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
 // there by TMA.
 //
-// With bias of keys, a thread has its two rows' numbers in registers. With dropout (`kept`), it draws the bits of a
+// With bias of keys, a thread has its two rows' numbers in registers. ALiBi is one of them, which changes from tile to
+// tile of queries, and within a tile is a part of lse. With dropout (`kept`), it draws the bits of a
 // tile while S is multiplied; P is whole in dS, without what is dropped in dv.
 //
 // In 8-bit floats (`turned`) tiles of q, k and dO come twice, as they are and turned (rows of 64 queries or 128 keys),
 // as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
 // rounded after their scales.
 //
-// Grouped heads: the block of a key tile visits all query heads of the group. Rows beyond a sequence's length are
-// cleared in shared memory, as 0 times a NaN is none. Head dimensions up to 128, multiples of 8.
+// Head dimensions up to 192 of q and k beside 128 of v: dk and dv are 160 registers, so a tile has 32 queries. dq^T has
+// three panels; each warpgroup makes one of them and half of the middle one's queries.
+//
+// Grouped heads: the block of a key tile visits all query heads of the group, or, where tiles are few, of a part of it;
+// then dk and dv are left in float, and a last kernel adds up the parts. Rows beyond a sequence's length are cleared in
+// shared memory, as 0 times a NaN is none. Head dimensions are multiples of 8.
 //
 // Longer than most files: the order of one tile's products, waits and fences is one argument.
 // SPDX-License-Identifier: Apache-2.0
@@ -97,13 +102,16 @@ class FusedConsumer {
 
   __device__ __forceinline__ void run_tile() {
 #pragma unroll
-    for (int i = 0; i < C::kDim / 2; ++i) dk[i] = dv[i] = 0.0F;
-    int left = p.group * (tile->queries.end - tile->queries.first);
+    for (int i = 0; i < C::kDimQk / 2; ++i) {
+      dk[i] = 0.0F;
+      if (i < C::kDimV / 2) dv[i] = 0.0F;
+    }
+    int left = members() * (tile->queries.end - tile->queries.first);
+    if constexpr (C::kHasKeys) ask_key_bias();
     if (left > 0) {
       tile::wait(&shared.held_full[held.stage], held.parity);
       clear_keys();
     }
-    if constexpr (C::kKeeps) load_key_bias();
     // What was staged has been read.
     if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
     ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
@@ -115,7 +123,7 @@ class FusedConsumer {
 #pragma unroll 1
       for (int i = 0; i < left; ++i) {
         step(j, member, i);
-        if (++member == p.group) {
+        if (++member == members()) {
           member = 0;
           --j;
         }
@@ -129,11 +137,11 @@ class FusedConsumer {
       }
 #pragma unroll 1
       for (int back = min(2 - place.warpgroup, left); back > 0; --back) {
-        float dq[C::kDqColumns / 2];
+        DqPart dq;
         const int stage = meet(back);
         issue_dq(dq, shared.ds[stage]);
         ptx::wgmma_wait_group<0>();
-        ptx::pin(dq);
+        dq.pin();
         store_dq(dq, stage);
       }
       if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty[held.stage]);
@@ -145,6 +153,9 @@ class FusedConsumer {
     write();
   }
 
+  // Query heads that the tile's keys meet.
+  __device__ __forceinline__ int members() const { return C::kHasParts ? tile->members : p.group; }
+
   // A value that is made anew in each tile: kept over the loop, as the compiler prefers, it would cost a register.
   static __device__ __forceinline__ int opaque(int value) {
     auto word = static_cast<std::uint32_t>(value);
@@ -155,12 +166,12 @@ class FusedConsumer {
   // Rows from `rows` on of both tiles become 0: each warpgroup does it for itself.
   template <int kTileRows>
   __device__ __forceinline__ void clear(unsigned char* a, unsigned char* b, int rows) {
-    constexpr int kChunks = C::kDim / 8;
+    constexpr int kChunks = C::kDimQk / 8;
 #pragma unroll 1
     for (int i = opaque(consumer() % kWarpgroup); i < (kTileRows - rows) * kChunks; i += kWarpgroup) {
       const std::uint32_t offset = swizzled_chunk<kTileRows>(rows + i / kChunks, i % kChunks);
       *reinterpret_cast<uint4*>(a + offset) = uint4{};
-      *reinterpret_cast<uint4*>(b + offset) = uint4{};
+      if (C::kDimV == C::kDimQk || i % kChunks < C::kDimV / 8) *reinterpret_cast<uint4*>(b + offset) = uint4{};
     }
     cleared();
   }
@@ -206,10 +217,10 @@ class FusedConsumer {
   }
 
   // d = a b^T, a of this warpgroup's keys.
+  template <int kDim>
   __device__ __forceinline__ void issue_product(float (&d)[C::kStream / 2], const unsigned char* a,
                                                 const unsigned char* b) {
-    flash_sm90::issue_product<T, C::kDim / 16, C::kRows, C::kStream>(d, a + opaque(place.warpgroup) * 64 * kPanelBytes,
-                                                                     b);
+    flash_sm90::issue_product<T, kDim / 16, C::kRows, C::kStream>(d, a + opaque(place.warpgroup) * 64 * kPanelBytes, b);
   }
   // The same of operands in bytes.
   template <class B>
@@ -220,35 +231,45 @@ class FusedConsumer {
     ptx::pin(d);
     ptx::wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < C::kDim / 32; ++k) {
+    for (int k = 0; k < C::kDimQk / 32; ++k) {
       ptx::wgmma_ss<typename C::Byte, B, C::kStream>(d, a_base + 2 * k, b_base + 2 * k, k == 0 ? 0 : 1);
     }
     ptx::wgmma_commit_group();
   }
   // out += weights b, of types A and B where they are bytes.
-  template <class A, class B>
-  __device__ __forceinline__ void issue_sum(float (&out)[C::kDim / 2],
+  template <class A, class B, int kFloats>
+  __device__ __forceinline__ void issue_sum(float (&out)[kFloats],
                                             const std::uint32_t (&weights)[C::kStream / C::kStepRows][4],
                                             const unsigned char* b) {
     if constexpr (C::kTurns) {
-      const std::uint64_t turned = tile::operand_descriptor<64>(b + C::kStreamBytes / 2, 0);
+      const std::uint64_t turned = tile::operand_descriptor<64>(b + C::kQBytes / 2, 0);
       ptx::pin(out);
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < C::kStream / 32; ++k) {
-        ptx::wgmma_rs<A, B, C::kDim>(out, weights[k], turned + 2 * k, 1);
+        ptx::wgmma_rs<A, B, 2 * kFloats>(out, weights[k], turned + 2 * k, 1);
       }
       ptx::wgmma_commit_group();
     } else {
-      flash_sm90::issue_sum<T, C::kStream / 16, C::kDim>(out, weights, b);
+      flash_sm90::issue_sum<T, C::kStream / 16, 2 * kFloats>(out, weights, b);
     }
   }
-  // This warpgroup's part of dq^T = k^T dS.
-  __device__ __forceinline__ void issue_dq(float (&d)[C::kDqColumns / 2], const unsigned char* ds) {
+  // This warpgroup's part of dq^T = k^T dS: of its own panel of k, and of three panels half of the middle one's
+  // queries.
+  struct DqPart {
+    float own[C::kDqColumns / 2];
+    float middle[C::kSharedColumns > 0 ? C::kSharedColumns / 2 : 1];
+    __device__ __forceinline__ void pin() {
+      ptx::pin(own);
+      if constexpr (C::kSharedColumns > 0) ptx::pin(middle);
+    }
+  };
+  __device__ __forceinline__ void issue_dq(DqPart& part, const unsigned char* ds) {
+    float(&d)[C::kDqColumns / 2] = part.own;
     const int warpgroup = opaque(place.warpgroup);
     if constexpr (C::kTurns) {
       const std::uint64_t turned =
-          tile::operand_descriptor<128>(k() + C::kHeldBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
+          tile::operand_descriptor<128>(k() + C::kKBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
       const std::uint64_t of_ds = tile::operand_descriptor<128>(ds, 0);
       ptx::pin(d);
       ptx::wgmma_fence();
@@ -259,16 +280,26 @@ class FusedConsumer {
       }
       ptx::wgmma_commit_group();
     } else {
-      const unsigned char* const a = k() + (C::kDividesRows ? warpgroup * C::kRows * kPanelBytes : 0);
+      constexpr int kOwnPanel = C::kPanelsQk - 1;  // of the second warpgroup
+      const unsigned char* const a = this->k() + (C::kDividesRows ? warpgroup * kOwnPanel * C::kRows * kPanelBytes : 0);
       const unsigned char* const b = ds + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns * kPanelBytes);
       const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
       const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
-      ptx::pin(d);
+      part.pin();
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < C::kRows / 16; ++k) {
         ptx::wgmma_ss<T, T, C::kDqColumns, ptx::Major::mn>(d, mn_major_step(a_base, k),
                                                            k_major_step<C::kStream>(b_base, k), k == 0 ? 0 : 1);
+      }
+      if constexpr (C::kSharedColumns > 0) {
+        const std::uint64_t middle = tile::operand_descriptor<128>(this->k() + C::kRows * kPanelBytes, 0);
+        const std::uint64_t half = tile::operand_descriptor<128>(ds + warpgroup * C::kSharedColumns * kPanelBytes, 0);
+#pragma unroll
+        for (int k = 0; k < C::kRows / 16; ++k) {
+          ptx::wgmma_ss<T, T, C::kSharedColumns, ptx::Major::mn>(part.middle, mn_major_step(middle, k),
+                                                                 k_major_step<C::kStream>(half, k), k == 0 ? 0 : 1);
+        }
       }
       ptx::wgmma_commit_group();
     }
@@ -316,8 +347,12 @@ class FusedConsumer {
     if (place.lane == 0) ptx::mbarrier_arrive(&shared.bias_empty[place.warpgroup]);
   }
 
-  // Of this thread's two keys.
-  __device__ __forceinline__ void load_key_bias() {
+  // Of this thread's two keys. What is of the tensors' type is only asked for here, as bits; take_key_bias waits for
+  // it.
+  [[nodiscard]] __device__ __forceinline__ bool has_own_bias() const {
+    return p.key_bias.type == (std::is_same_v<T, tile::Half> ? tile::ElementType::f16 : tile::ElementType::bf16);
+  }
+  __device__ __forceinline__ void ask_key_bias() {
     const AttentionBias& bias = p.key_bias;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -325,8 +360,17 @@ class FusedConsumer {
       key_bias[half] = 0.0F;
       if (bias.data == nullptr || key >= tile->sequence.length_kv) continue;
       const std::int64_t at = bias_offset(bias, tile->batch, tile->head, 0, key);
-      key_bias[half] = kLog2E * attention_simt::load_element<float>(bias.type, bias.data, at);
+      if (has_own_bias()) {
+        key_bias[half] = __uint_as_float(static_cast<const std::uint16_t*>(bias.data)[at]);
+      } else {
+        key_bias[half] = kLog2E * attention_simt::load_element<float>(bias.type, bias.data, at);
+      }
     }
+  }
+  __device__ __forceinline__ void take_key_bias() {
+    if (!has_own_bias()) return;
+#pragma unroll
+    for (float& bias : key_bias) bias = kLog2E * tile::widen<float>(tile::half_of<T>(__float_as_uint(bias), 0));
   }
   __device__ __forceinline__ void draw(int j, int member) {
     if (!p.drops) {
@@ -350,15 +394,21 @@ class FusedConsumer {
   }
 
   // s -> P.
-  __device__ __forceinline__ void plain_probabilities(int stage, float (&s)[C::kStream / 2]) {
+  __device__ __forceinline__ void plain_probabilities(int stage, int j, float (&s)[C::kStream / 2]) {
     const float scale_log2 = C::kIsScaled ? tile->scale_log2 : p.scale_log2;
+    [[maybe_unused]] float added[2];
+    if constexpr (C::kHasSlope) {
+      const auto distance = static_cast<float>(tile->row + place.row() - j * C::kStream);
+      added[0] = fmaf(tile->slope, distance, key_bias[0]);
+      added[1] = fmaf(tile->slope, distance + 8.0F, key_bias[1]);
+    }
 #pragma unroll
     for (int i = 0; i < C::kStream / 8; ++i) {
       const float2 lse = *reinterpret_cast<const float2*>(&shared.lse[stage][8 * i + place.column()]);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         float base = e % 2 == 0 ? -lse.x : -lse.y;
-        if constexpr (C::kKeeps) base += key_bias[e / 2];
+        if constexpr (C::kHasKeys) base += C::kHasSlope ? added[e / 2] : key_bias[e / 2];
         s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2, base));
       }
     }
@@ -476,19 +526,22 @@ class FusedConsumer {
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
     if (consumer() % kWarpgroup != 0) return;
     ptx::tma_store_tile_5d(&p.dbias, ds + place.warpgroup * C::kPartBytes, tile->row + place.warpgroup * kPanelColumns,
-                           j * C::kStream, tile->head * p.group + member, tile->batch, 0);
+                           j * C::kStream, tile->first_head + member, tile->batch, 0);
     ptx::bulk_commit_group();
   }
 
-  __device__ __forceinline__ void store_dq(const float (&dq)[C::kDqColumns / 2], int which) {
+  __device__ __forceinline__ void store_dq(const DqPart& part, int which) {
     if (place.lane == 0) ptx::mbarrier_arrive(&shared.ds_read[place.warpgroup][which]);
-    tile::wait(&shared.dq_empty, dq_parity ^ 1);
-    dq_parity ^= 1;
-    float4* const to = reinterpret_cast<float4*>(shared.dq) + place.warpgroup * (C::kDqColumns / 8) * kWarpgroup +
+    const int stage = C::kDqStages == 1 ? 0 : dq_turn.stage;
+    tile::wait(&shared.dq_empty[stage], dq_turn.parity ^ 1);
+    dq_turn.next();
+    float4* const to = reinterpret_cast<float4*>(shared.dq[stage]) + place.warpgroup * C::kDqGroups * kWarpgroup +
                        consumer() % kWarpgroup;
 #pragma unroll
-    for (int i = 0; i < C::kDqColumns / 8; ++i) {
-      to[i * kWarpgroup] = make_float4(dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
+    for (int i = 0; i < C::kDqGroups; ++i) {
+      constexpr int kOwn = C::kDqColumns / 8;
+      const float* const d = i < kOwn ? part.own + 4 * i : part.middle + 4 * (i - kOwn);
+      to[i * kWarpgroup] = make_float4(d[0], d[1], d[2], d[3]);
     }
     ptx::fence_proxy_async();
     __syncwarp();
@@ -506,13 +559,13 @@ class FusedConsumer {
   __device__ __forceinline__ void step(int j, int member, int i) {
     float s[C::kStream / 2];
     float dp[C::kStream / 2];
-    float dq[C::kDqColumns / 2];
+    DqPart dq;
     const int stage = turn.stage;
     enter(j);
     if constexpr (C::kTurns) {
       issue_byte_product<typename C::Byte>(s, k(), shared.q[q_turn.stage]);
     } else {
-      issue_product(s, k(), shared.q[q_turn.stage]);
+      issue_product<C::kDimQk>(s, k(), shared.q[q_turn.stage]);
     }
     const bool has_dq = i >= 2 - place.warpgroup;
     if (has_dq) meet(2 - place.warpgroup);
@@ -524,10 +577,13 @@ class FusedConsumer {
     if (i > 0 && place.lane == 0) {
       ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
     }
+    if constexpr (C::kHasKeys) {
+      if (i == 0) take_key_bias();
+    }
     if constexpr (C::kHasBias) {
       biased_probabilities(q_turn.stage, s);
     } else {
-      plain_probabilities(q_turn.stage, s);
+      plain_probabilities(q_turn.stage, j, s);
     }
     if (is_cut(j)) hide(j, s);
     if constexpr (C::kTurns) {
@@ -540,12 +596,12 @@ class FusedConsumer {
     tile::wait(&shared.d_o_full[stage], turn.parity);
     issue_sum<typename C::Byte, typename C::GradientByte>(dv, weights, shared.d_o[stage]);
     ptx::wgmma_wait_group<1>();
-    ptx::pin(dq);
+    dq.pin();
     if (has_dq) store_dq(dq, stage ^ place.warpgroup);
     if constexpr (C::kTurns) {
       issue_byte_product<typename C::GradientByte>(dp, v(), shared.d_o[stage]);
     } else {
-      issue_product(dp, v(), shared.d_o[stage]);
+      issue_product<C::kDimV>(dp, v(), shared.d_o[stage]);
     }
     ptx::wgmma_wait_group<0>();
     ptx::pin(dp);
@@ -572,9 +628,11 @@ class FusedConsumer {
   }
 
   // Through the warpgroup's part of a tile in shared memory.
+  template <int kFloats>
   __device__ __forceinline__ void write_rows(const tile::TensorMap& map, const MapRows& in_map,
                                              const AttentionTensor& tensor, int dim, unsigned char* staged,
-                                             float factor, const float (&out)[C::kDim / 2]) {
+                                             float factor, const float (&out)[kFloats]) {
+    constexpr int kDim = 2 * kFloats;
     const int length = tile->sequence.length_kv;
     const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
     unsigned char* const staging = staged + opaque(place.warpgroup) * 64 * kPanelBytes;
@@ -582,7 +640,7 @@ class FusedConsumer {
     const int lane = opaque(place.lane);
     const int row = place.warp * 16 + lane / 8 % 2 * 8 + lane % 8;
 #pragma unroll
-    for (int i = 0; i < C::kDim / 16; ++i) {
+    for (int i = 0; i < kDim / 16; ++i) {
       std::uint32_t words[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
@@ -597,7 +655,7 @@ class FusedConsumer {
     const int first = tile->row + opaque(place.warpgroup) * 64;
     // The rows beyond a ragged sequence are not its own.
     if (tensor.offset_bits != 0 && (tile->by_elements || first + 64 > length)) {
-      constexpr int kChunks = C::kDim / 8;
+      constexpr int kChunks = kDim / 8;
       const std::int64_t start = ragged_start(tensor, tile->batch);
       auto* const to = static_cast<std::uint16_t*>(tensor.data) + start + tile->head * tensor.strides[1];
 #pragma unroll 1
@@ -612,7 +670,7 @@ class FusedConsumer {
     }
     if (consumer() % kWarpgroup == 0) {
 #pragma unroll
-      for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+      for (int panel = 0; panel < kDim / kPanelColumns; ++panel) {
         ptx::tma_store_tile_5d(&map, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
                                in_map.first + first, tile->head, in_map.batch, 0);
       }
@@ -620,13 +678,49 @@ class FusedConsumer {
     }
   }
 
+  // Of a group's part, in float.
+  template <int kFloats>
+  __device__ __forceinline__ void write_partial(float* partial, const float (&out)[kFloats]) {
+    constexpr int kDim = 2 * kFloats;
+    const std::int64_t head = (static_cast<std::int64_t>(tile->part) * p.batch + tile->batch) * p.heads + tile->head;
+    const int lane = opaque(place.lane);
+    const int row = opaque(place.warpgroup * 64 + place.warp * 16 + lane / 4);
+    float* const to = partial + (head * p.partial_rows + tile->row + row) * kDim + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < kDim / 8; ++i) {
+      *reinterpret_cast<float2*>(to + 8 * i) = make_float2(out[4 * i], out[4 * i + 1]);
+      *reinterpret_cast<float2*>(to + 8 * kDim + 8 * i) = make_float2(out[4 * i + 2], out[4 * i + 3]);
+    }
+  }
+
+  // The last tiles of dq have left.
+  __device__ __forceinline__ void dq_has_left() {
+    if constexpr (C::kDqStages == 1) {
+      tile::wait(&shared.dq_empty[0], dq_turn.parity ^ 1);
+    } else {
+      // Of stages before the next one this round's tiles are the last, of the others those of the round before.
+#pragma unroll
+      for (int i = 0; i < C::kDqStages; ++i) {
+        tile::wait(&shared.dq_empty[i], dq_turn.parity ^ (i < dq_turn.stage ? 0U : 1U));
+      }
+    }
+  }
+
   __device__ __forceinline__ void write() {
+    if constexpr (C::kHasParts) {
+      if (p.parts > 1) {
+        if (p.writes_dv) write_partial(p.partial_dv, dv);
+        if (p.writes_dk) write_partial(p.partial_dk, dk);
+        return;
+      }
+    }
     const float factor = C::kKeeps ? p.keep_scale : 1.0F;
     if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], factor, dv);
-    // The last tile of dq has left.
-    tile::wait(&shared.dq_empty, dq_parity ^ 1);
+    // Where dq has not left yet, unless there is room beside dv.
+    if constexpr (!C::kDkIsBesideDv) dq_has_left();
     if (p.writes_dk) {
-      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq), p.result_scale, dk);
+      unsigned char* const staged = C::kDkIsBesideDv ? shared.ds[1] : reinterpret_cast<unsigned char*>(shared.dq);
+      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, staged, p.result_scale, dk);
     }
   }
 
@@ -636,15 +730,15 @@ class FusedConsumer {
   FragmentPlace place;
   tile::PipelineState<C::kStages> turn;
   tile::PipelineState<C::kQStages> q_turn;
-  std::uint32_t dq_parity = 0;
+  tile::PipelineState<C::kDqStages> dq_turn;
   tile::PipelineState<C::kHeldStages> held;
   [[maybe_unused]] std::uint32_t bias_parity = 0;
   [[maybe_unused]] float amax_ds = 0.0F;
   [[maybe_unused]] float key_bias[2];
   // As draw_of_keys says.
   [[maybe_unused]] std::uint32_t kept[(C::kStream / 16 + 3) / 4] = {};
-  float dk[C::kDim / 2];
-  float dv[C::kDim / 2];
+  float dk[C::kDimQk / 2];
+  float dv[C::kDimV / 2];
   std::uint32_t weights[C::kStream / C::kStepRows][4] = {};
   std::uint32_t ds_weights[C::kStream / C::kStepRows][4] = {};
 };
@@ -682,7 +776,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
         ptx::mbarrier_init(&shared.bias_empty[i], 4);
       }
     }
-    ptx::mbarrier_init(&shared.dq_empty, 1);
+    for (std::uint64_t& empty : shared.dq_empty) ptx::mbarrier_init(&empty, 1);
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
@@ -701,7 +795,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
 template <class C>
 __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const __grid_constant__ FlashFusedDqParams p) {
   using T = typename C::Element;
-  constexpr int kGroups = C::kDqColumns / 8;
+  constexpr int kGroups = C::kDqGroups;
   const std::int64_t slot = blockIdx.x;
   const int j = static_cast<int>(slot % p.query_tiles);
   const int batch_head = static_cast<int>(slot / p.query_tiles);
@@ -710,8 +804,12 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
   const int rest = static_cast<int>(threadIdx.x) / 16;
   const int warpgroup = C::kDividesRows ? rest % 2 : rest / kGroups;
   const int group = C::kDividesRows ? rest / 2 : rest % kGroups;
-  const int column = 16 * warp + (C::kDividesRows ? 64 * warpgroup : 0);
-  const int query = j * C::kStream + 8 * group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
+  // Of three panels the middle one is shared by its queries.
+  const bool is_middle = C::kSharedColumns > 0 && group >= C::kDqColumns / 8;
+  const int panel = is_middle ? 1 : (C::kPanelsQk - 1) * warpgroup;
+  const int row_group = is_middle ? group - (C::kDqColumns - warpgroup * C::kSharedColumns) / 8 : group;
+  const int column = 16 * warp + 64 * panel;
+  const int query = j * C::kStream + 8 * row_group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
   const int batch = batch_head / p.heads;
   const int length = p.dq.offset_bits != 0 ? sequence_of(p.mask, batch).length_q : p.mask.length_q;
   if (query >= length || column >= p.dim) return;

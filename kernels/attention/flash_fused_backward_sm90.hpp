@@ -8,7 +8,9 @@ namespace gpudnn::kernels {
 
 constexpr std::int32_t kFlashFusedRows = 128;  // of a tile of keys
 // Rows of a tile of queries; lse and delta are padded to a multiple of it.
-constexpr std::int32_t flash_fused_stream(int dim) { return dim == 64 ? 112 : 64; }
+constexpr std::int32_t flash_fused_stream(int dim_qk) { return dim_qk == 64 ? 112 : dim_qk == 128 ? 64 : 32; }
+// What the kernels are built for: head dimensions of q and k, and of v beside them.
+constexpr std::int32_t flash_fused_dim_v(int dim_qk) { return dim_qk == 192 ? 128 : dim_qk; }
 
 // Maps of ragged tensors that end where their last row does, which the device alone knows. Made in the workspace.
 struct FlashBoundedMaps {
@@ -37,10 +39,11 @@ struct FlashFusedBackwardParams {
   bool has_bias = false;
   bool bias_has_heads = false;  // else one for all
   bool bias_has_batches = false;
-  // Or a number for each key, and dropout.
+  // Or a number for each key, and either ALiBi, whose rest lse has, or dropout.
   bool has_options_of_keys = false;
-  AttentionBias key_bias;  // of heads of k
-  bool drops = false;      // with a threshold that is not 0
+  AttentionBias key_bias;               // of heads of k
+  const float* alibi_slopes = nullptr;  // of heads of q, as many as of k
+  bool drops = false;                   // with a threshold that is not 0
   AttentionDropout dropout;
   float keep_scale = 1;       // of what dropout keeps
   bool writes_dbias = false;  // of all batches, heads, queries and keys; tiles that nothing sees are left as they are
@@ -67,10 +70,17 @@ struct FlashFusedBackwardParams {
   std::uint32_t* tickets = nullptr;  // key tiles that blocks have taken; from 0
   std::int32_t heads = 0;            // of k and v
   std::int32_t group = 1;            // query heads for each of them
+  std::int32_t parts = 1;            // that the heads of a group are shared by
+  std::int32_t members = 1;          // of a group in a part; the last one may have fewer
+  // Sums of the parts: {parts, batch, heads of k, rows of a tile's multiple, head dimension}.
+  float* partial_dk = nullptr;
+  float* partial_dv = nullptr;
+  std::int64_t partial_rows = 0;
+  std::int32_t batch = 0;
   std::int32_t key_tiles = 0;
   std::int32_t query_tiles = 0;
   std::int32_t heads_of_section = 1;
-  std::int32_t batch_heads = 0;  // of k and v
+  std::int32_t batch_heads = 0;  // of k and v, each part apart
   std::int32_t blocks = 0;       // no more than run at once
   bool writes_dk = false;
   bool writes_dv = false;
@@ -92,8 +102,8 @@ struct FlashFusedDqParams {
   float scale = 0;
 };
 
-// dim is 64 or 128.
+// dim_qk is 64 or 128, or 192 without bias, dropout and 8-bit floats.
 void launch_flash_fused_backward_sm90(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq,
-                                      tile::ElementType type, int dim, CUstream_st* stream);
+                                      tile::ElementType type, int dim_qk, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -29,7 +29,9 @@ void launch_fused_kind(const FlashFusedBackwardParams& params, const FlashFusedD
 template <class T>
 void launch_fused_type(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
                        CUstream_st* stream) {
-  if (params.has_options_of_keys) return launch_fused_kind<T, FusedKind::kept>(params, dq, dim, stream);
+  if (dim == 192) return launch_fused_config<FusedConfig<T, 192, FusedKind::plain>>(params, dq, stream);
+  if (params.drops) return launch_fused_kind<T, FusedKind::kept>(params, dq, dim, stream);
+  if (params.has_options_of_keys) return launch_fused_kind<T, FusedKind::keyed>(params, dq, dim, stream);
   if (params.has_bias) return launch_fused_kind<T, FusedKind::biased>(params, dq, dim, stream);
   launch_fused_kind<T, FusedKind::plain>(params, dq, dim, stream);
 }

@@ -12,15 +12,22 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// biased: of each score; kept: bias of keys and dropout; scaled: copies of 8-bit floats in 16 bits; turned: all
-// products are of 8-bit floats, P and dS among them; wide_turned: the same with dO and dS in e5m2.
-enum class FusedKind { plain, biased, kept, scaled, turned, wide_turned };
-template <class T, int kDim_, FusedKind kKind>
+// biased: of each score; keyed: bias of keys and ALiBi; kept: bias of keys and dropout; scaled: copies of 8-bit floats
+// in 16 bits; turned: all products are of 8-bit floats, P and dS among them; wide_turned: the same with dO and dS in
+// e5m2.
+enum class FusedKind { plain, biased, keyed, kept, scaled, turned, wide_turned };
+template <class T, int kDimQk_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
-  static constexpr int kDim = kDim_;
+  static constexpr int kDimQk = kDimQk_;
+  static constexpr int kDimV = flash_fused_dim_v(kDimQk);
+  static constexpr int kPanelsQk = kDimQk / kPanelColumns;
+  static constexpr int kPanelsV = kDimV / kPanelColumns;
   static constexpr bool kHasBias = kKind == FusedKind::biased;
   static constexpr bool kKeeps = kKind == FusedKind::kept;
+  static constexpr bool kHasSlope = kKind == FusedKind::keyed;
+  static constexpr bool kHasKeys = kHasSlope || kKeeps;
+  static constexpr bool kHasParts = !kKeeps && !kHasBias;  // these leave no registers for it
   static constexpr bool kTurns = kKind == FusedKind::turned || kKind == FusedKind::wide_turned;
   // Of 8-bit floats: what q, k, v and P are, and dO and dS.
   using Byte = tile::Float8E4M3;
@@ -28,22 +35,32 @@ struct FusedConfig {
   static constexpr bool kIsScaled = kKind == FusedKind::scaled || kTurns;
   static constexpr int kStepRows = kTurns ? 32 : 16;  // of a product's summed dimension
   static constexpr int kRows = kFlashFusedRows;
-  static constexpr int kStream = flash_fused_stream(kDim);
+  static constexpr int kStream = flash_fused_stream(kDimQk);
   static constexpr int kConsumers = 2;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr int kStages = 2;   // of dO and dS
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
   // Where there is room, k and v of the next tile come beside this one.
-  static constexpr int kHeldStages = kDim == 64 && !kHasBias ? 2 : 1;
-  static constexpr int kHeldBytes = kRows * kDim * 2;
-  static constexpr int kStreamBytes = kStream * kDim * 2;
+  static constexpr int kHeldStages = kDimQk == 64 && !kHasBias ? 2 : 1;
+  static constexpr int kKBytes = kRows * kDimQk * 2;
+  static constexpr int kVBytes = kRows * kDimV * 2;
+  static constexpr int kQBytes = kStream * kDimQk * 2;
+  static constexpr int kDOBytes = kStream * kDimV * 2;
   static constexpr int kPartBytes = kStream * kPanelBytes;  // of a warpgroup's part of bias and dS
-  // A warpgroup's part of dq^T is 64 x kDqColumns.
-  static constexpr bool kDividesRows = kDim == 128;
+  // A warpgroup's part of dq^T is 64 x kDqColumns, and of three panels 64 x kSharedColumns of the middle one.
+  static constexpr bool kDividesRows = kDimQk > 64;
   static constexpr int kDqColumns = kDividesRows ? kStream : kStream / 2;
-  static constexpr int kDqFloats = kStream * kDim;
-  static_assert(!kTurns || kDim == kPanelBytes, "a row of bytes is a row of one panel");
-  static_assert(kRows == 64 * kConsumers && kDim == (kDividesRows ? 128 : 64), "two warpgroups share a tile");
+  static constexpr int kSharedColumns = kPanelsQk == 3 ? kStream / 2 : 0;
+  static constexpr int kDqGroups = (kDqColumns + kSharedColumns) / 8;
+  static constexpr int kDqFloats = kStream * kDimQk;
+  // Tiles of dq on their way to device memory: two of those that half as many queries make.
+  static constexpr int kDqStages = kPanelsQk == 3 ? 2 : 1;
+  // dv and dk are staged where dS was, or dk where dq was.
+  static constexpr int kDsBytes = 2 * kStream >= kDimV ? kRows * kStream * 2 : kVBytes / 2;
+  static constexpr bool kDkIsBesideDv = kDsBytes >= kKBytes && !kHasBias;
+  static_assert(kDkIsBesideDv || kDqStages * kDqFloats * 4 >= kKBytes, "dk is staged there");
+  static_assert(!kTurns || kDimQk == kPanelBytes, "a row of bytes is a row of one panel");
+  static_assert(kRows == 64 * kConsumers && kPanelsQk <= 3, "two warpgroups share a tile");
 };
 
 // Query tiles [first, end) that see any key of the tile at `row`.
@@ -55,32 +72,34 @@ struct MapRows {
   int batch, first;
 };
 struct FusedTile {
-  int batch, head, index, row;  // index -1: there are no more
+  int batch, head, index, row;    // index -1: there are no more
+  int part, first_head, members;  // query heads of the group that it visits
   QueryTiles queries;
   Sequence sequence;
   MapRows q, k, v, d_o, dk, dv;
   bool by_elements;  // of a ragged tensor whose sequence starts inside a row of the map
   float scale_log2;
   float p_factor, ds_factor;  // of what is rounded to 8 bits
+  float slope;                // ALiBi's, log2(e) times
   DropoutKey key;
 };
 
 template <class C>
 struct FusedShared {
-  alignas(1024) unsigned char k[C::kHeldStages][C::kHeldBytes];
-  alignas(1024) unsigned char v[C::kHeldStages][C::kHeldBytes];
-  alignas(1024) unsigned char q[C::kQStages][C::kStreamBytes];
-  alignas(1024) unsigned char d_o[C::kStages][C::kStreamBytes];
+  alignas(1024) unsigned char k[C::kHeldStages][C::kKBytes];
+  alignas(1024) unsigned char v[C::kHeldStages][C::kVBytes];
+  alignas(1024) unsigned char q[C::kQStages][C::kQBytes];
+  alignas(1024) unsigned char d_o[C::kStages][C::kDOBytes];
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
-  alignas(1024) unsigned char ds[2][C::kRows * C::kStream * 2];
-  alignas(1024) float dq[C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(1024) unsigned char ds[2][C::kDsBytes];
+  alignas(1024) float dq[C::kDqStages][C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
   alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
   std::uint64_t held_full[C::kHeldStages], held_empty[C::kHeldStages];
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t d_o_full[C::kStages], d_o_empty[C::kStages];
-  std::uint64_t dq_full[2], dq_empty;
+  std::uint64_t dq_full[2], dq_empty[C::kDqStages];
   std::uint64_t ds_full[C::kStages], ds_read[C::kConsumers][C::kStages];
   std::uint64_t bias_full[C::kConsumers], bias_empty[C::kConsumers];
   std::uint64_t tile_full[2], tile_empty[2];
@@ -113,8 +132,11 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   FusedTile tile;
   tile.index = rest / heads;
   tile.row = tile.index * C::kRows;
-  tile.batch = batch_head / p.heads;
-  tile.head = batch_head % p.heads;
+  tile.part = batch_head % p.parts;
+  tile.head = batch_head / p.parts % p.heads;
+  tile.batch = batch_head / p.parts / p.heads;
+  tile.first_head = tile.head * p.group + tile.part * p.members;
+  tile.members = min(p.members, p.group - tile.part * p.members);
   tile.sequence = sequence_of(p.mask, tile.batch);
   tile.queries = query_tiles<C>(p.mask, tile.sequence, tile.row);
   tile.by_elements = false;
@@ -124,6 +146,7 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
     tile.p_factor = p.scale_p == nullptr ? 1.0F : *p.scale_p;
     tile.ds_factor = p.scale * fused_factor(p.dp_factors) * (p.scale_ds == nullptr ? 1.0F : *p.scale_ds);
   }
+  if constexpr (C::kHasSlope) tile.slope = p.alibi_slopes == nullptr ? 0.0F : kLog2E * p.alibi_slopes[tile.head];
   if constexpr (C::kKeeps) {
     if (p.drops) tile.key = dropout_key(p.dropout);
   }
@@ -145,7 +168,7 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
 
 // Rows [row, row + kRows) of a sequence of `length` by one thread, for the wgmma that follow: what starts inside a row
 // of the map is rare. Rows beyond are cleared by those who read them.
-template <class C, int kRows>
+template <int kRows, int kColumns>
 __device__ __forceinline__ void copy_elements(const AttentionTensor& tensor, const FusedTile& tile, int head, int row,
                                               int length, int dim, unsigned char* to) {
   const auto* const from = static_cast<const std::uint16_t*>(tensor.data) + ragged_start(tensor, tile.batch) +
@@ -154,7 +177,7 @@ __device__ __forceinline__ void copy_elements(const AttentionTensor& tensor, con
 #pragma unroll 1
   for (int r = 0; r < rows; ++r) {
 #pragma unroll 1
-    for (int c = 0; c < C::kDim; ++c) {
+    for (int c = 0; c < kColumns; ++c) {
       const std::uint16_t value = c < dim ? from[r * tensor.strides[2] + c] : std::uint16_t{0};
       *reinterpret_cast<std::uint16_t*>(to + swizzled_chunk<kRows>(r, c / 8) + c % 8 * 2) = value;
     }
@@ -171,46 +194,47 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
   const tile::TensorMap* const v_map = p.is_ragged ? &p.bounded->v : &p.v;
   const int length_kv = tile.sequence.length_kv;
   if constexpr (C::kTurns) {
-    constexpr int kHalf = C::kHeldBytes / 2;
+    constexpr int kHalf = C::kKBytes / 2;
     ptx::mbarrier_arrive_expect_tx(&shared.held_full[held], 3 * kHalf);
     ptx::tma_tile_5d(shared.k[held], &p.k_bytes, &shared.held_full[held], 0, tile.row, tile.head, tile.batch, 0);
     ptx::tma_tile_5d(shared.v[held], v_map, &shared.held_full[held], 0, tile.row, tile.head, tile.batch, 0);
     ptx::tma_tile_5d(shared.k[held] + kHalf, &p.k, &shared.held_full[held], tile.row, 0, tile.head, tile.batch, 0);
   } else if (tile.by_elements) {
-    copy_elements<C, C::kRows>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k[held]);
-    copy_elements<C, C::kRows>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v[held]);
+    copy_elements<C::kRows, C::kDimQk>(p.k_rows, tile, tile.head, tile.row, length_kv, p.dim_qk, shared.k[held]);
+    copy_elements<C::kRows, C::kDimV>(p.v_rows, tile, tile.head, tile.row, length_kv, p.dim_v, shared.v[held]);
     ptx::mbarrier_arrive(&shared.held_full[held]);
   } else {
-    ptx::mbarrier_arrive_expect_tx(&shared.held_full[held], 2 * C::kHeldBytes);
+    ptx::mbarrier_arrive_expect_tx(&shared.held_full[held], C::kKBytes + C::kVBytes);
 #pragma unroll
-    for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+    for (int panel = 0; panel < C::kPanelsQk; ++panel) {
       const int offset = panel * C::kRows * kPanelBytes;
       const int column = panel * kPanelColumns;
       ptx::tma_tile_5d(shared.k[held] + offset, k_map, &shared.held_full[held], column, tile.k.first + tile.row,
                        tile.head, tile.k.batch, 0);
+      if (panel >= C::kPanelsV) continue;
       ptx::tma_tile_5d(shared.v[held] + offset, v_map, &shared.held_full[held], column, tile.v.first + tile.row,
                        tile.head, tile.v.batch, 0);
     }
   }
   for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
-    for (int member = 0; member < p.group; ++member) {
-      const int head = tile.head * p.group + member;
+    for (int member = 0; member < tile.members; ++member) {
+      const int head = tile.first_head + member;
       const int stage = turn.stage;
       const int row = j * C::kStream;
       const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
       tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
       if (tile.by_elements) {
-        copy_elements<C, C::kStream>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk, shared.q[stage]);
+        copy_elements<C::kStream, C::kDimQk>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk,
+                                             shared.q[stage]);
         ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStream * 4);
       } else if constexpr (C::kTurns) {
-        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kQBytes + C::kStream * 4);
         ptx::tma_tile_5d(shared.q[stage], &p.q_bytes, &shared.q_full[stage], 0, row, head, tile.batch, 0);
-        ptx::tma_tile_5d(shared.q[stage] + C::kStreamBytes / 2, q_map, &shared.q_full[stage], row, 0, head, tile.batch,
-                         0);
+        ptx::tma_tile_5d(shared.q[stage] + C::kQBytes / 2, q_map, &shared.q_full[stage], row, 0, head, tile.batch, 0);
       } else {
-        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kStreamBytes + C::kStream * 4);
+        ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kQBytes + C::kStream * 4);
 #pragma unroll
-        for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+        for (int panel = 0; panel < C::kPanelsQk; ++panel) {
           ptx::tma_tile_5d(shared.q[stage] + panel * C::kStream * kPanelBytes, q_map, &shared.q_full[stage],
                            panel * kPanelColumns, tile.q.first + row, head, tile.q.batch, 0);
         }
@@ -248,23 +272,24 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
     const FusedTile& tile = shared.tile[slot.stage];
     if (tile.index < 0) return;
     for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
-      for (int member = 0; member < p.group; ++member) {
-        const int head = tile.head * p.group + member;
+      for (int member = 0; member < tile.members; ++member) {
+        const int head = tile.first_head + member;
         const int stage = turn.stage;
         const int row = j * C::kStream;
         tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
         if (tile.by_elements) {
-          copy_elements<C, C::kStream>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v, shared.d_o[stage]);
+          copy_elements<C::kStream, C::kDimV>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v,
+                                              shared.d_o[stage]);
           ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStream * 4);
         } else if constexpr (C::kTurns) {
-          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
-          ptx::tma_tile_5d(shared.d_o[stage] + C::kStreamBytes / 2, map, &shared.d_o_full[stage], row, 0, head,
-                           tile.batch, 0);
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kDOBytes + C::kStream * 4);
+          ptx::tma_tile_5d(shared.d_o[stage] + C::kDOBytes / 2, map, &shared.d_o_full[stage], row, 0, head, tile.batch,
+                           0);
           ptx::tma_tile_5d(shared.d_o[stage], &p.d_o_bytes, &shared.d_o_full[stage], 0, row, head, tile.batch, 0);
         } else {
-          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kStreamBytes + C::kStream * 4);
+          ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kDOBytes + C::kStream * 4);
 #pragma unroll
-          for (int panel = 0; panel < C::kDim / kPanelColumns; ++panel) {
+          for (int panel = 0; panel < C::kPanelsV; ++panel) {
             ptx::tma_tile_5d(shared.d_o[stage] + panel * C::kStream * kPanelBytes, map, &shared.d_o_full[stage],
                              panel * kPanelColumns, tile.d_o.first + row, head, tile.d_o.batch, 0);
           }
@@ -320,17 +345,18 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
 template <class C>
 __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p, const FusedTile& tile,
                                                FusedShared<C>& shared, int which, std::uint32_t& turn) {
+  const int stage = C::kDqStages == 1 ? 0 : which;
   // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
   int met = 0;
   if (tile.index > 0) met = query_tiles<C>(p.mask, tile.sequence, tile.row - C::kRows).end;
-  const int first = (tile.batch * p.heads + tile.head) * p.group * p.query_tiles;
-  const int end = first + p.group * p.query_tiles;
+  const int first = (tile.batch * p.heads * p.group + tile.first_head) * p.query_tiles;
+  const int end = first + tile.members * p.query_tiles;
   for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
     for (int base = first; base < end; base += p.query_tiles, ++turn) {
       if (static_cast<int>(turn & 1) != which) continue;
       if (p.dq == nullptr) {
         tile::wait(&shared.dq_full[which], turn >> 1 & 1);
-        ptx::mbarrier_arrive(&shared.dq_empty);
+        ptx::mbarrier_arrive(&shared.dq_empty[stage]);
         continue;
       }
       std::uint32_t* const added = p.added + base + j;
@@ -343,13 +369,13 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
       tile::wait(&shared.dq_full[which], turn >> 1 & 1);
       float* const to = p.dq + static_cast<std::int64_t>(base + j) * C::kDqFloats;
       if (j < met) {
-        ptx::bulk_reduce_add_f32(to, shared.dq, C::kDqFloats * 4);
+        ptx::bulk_reduce_add_f32(to, shared.dq[stage], C::kDqFloats * 4);
       } else {
-        ptx::bulk_store(to, shared.dq, C::kDqFloats * 4);
+        ptx::bulk_store(to, shared.dq[stage], C::kDqFloats * 4);
       }
       ptx::bulk_commit_group();
       ptx::bulk_wait_group_read<0>();
-      ptx::mbarrier_arrive(&shared.dq_empty);
+      ptx::mbarrier_arrive(&shared.dq_empty[stage]);
       ptx::bulk_wait_group<0>();
       ptx::fence_proxy_async_all();
       ptx::st_release_gpu(added, static_cast<std::uint32_t>(tile.index) + 1);

@@ -42,10 +42,7 @@ template <class C, int kWhich>
 class WideConsumer {
  protected:
   using T = typename C::Element;
-  static constexpr int kPanels = kWhich == 0 ? C::kPanelsV : C::kPanelsQk;  // of its gradient
-  static constexpr int kDim = kPanels * kPanelColumns;
-  static constexpr int kDqPanels = kWhich == 0 ? C::kFirstsPanels : C::kPanelsQk - C::kFirstsPanels;
-  static constexpr int kFirstDqPanel = kWhich == 0 ? 0 : C::kFirstsPanels;
+  static constexpr int kDim = C::kDim;
 
   __device__ __forceinline__ WideConsumer(const FlashWideBackwardParams& params, WideShared<C>& memory)
       : p(params), shared(memory), place((1 + kWhich) * kWarpgroup) {
@@ -75,21 +72,33 @@ class WideConsumer {
     release<C>(empty);
   }
 
-  // The next tile of keys; false: there are no more.
-  __device__ __forceinline__ bool next_tile() {
-    tile::wait(&shared.tile_full[slot.stage], slot.parity);
-    tile = &shared.tile[slot.stage];
-    return tile->index >= 0;
-  }
-  __device__ __forceinline__ void end_tile() {
-    arrive(&shared.tile_empty[slot.stage]);
-    slot.next();
+  // All tiles of keys, one after the other. `visit` goes through the tiles of queries, where there are any; the others
+  // are what write() takes.
+  template <class Visit>
+  __device__ __forceinline__ void run_tiles(const tile::TensorMap& map, bool writes, unsigned char* held,
+                                            float* partial, float factor, const Visit& visit) {
+    for (;;) {
+      tile::wait(&shared.tile_full[slot.stage], slot.parity);
+      tile = &shared.tile[slot.stage];
+      if (tile->index < 0) return;
+#pragma unroll
+      for (float& value : out) value = 0.0F;
+      if (tile->end > tile->first) {
+        tile::wait(&shared.held_full, held_parity);
+        held_parity ^= 1;
+        clear_keys();
+        visit();
+      }
+      meet_other();
+      write(map, writes, held, partial, factor);
+      arrive(&shared.tile_empty[slot.stage]);
+      slot.next();
+    }
   }
 
   // Rows from `rows` on become 0: each warpgroup does it for itself.
-  template <int kTilePanels>
   __device__ __forceinline__ void clear(unsigned char* a, int rows) {
-    constexpr int kChunks = kTilePanels * 8;
+    constexpr int kChunks = C::kDim / 8;
 #pragma unroll 1
     for (int i = thread(); i < (64 - rows) * kChunks; i += kWarpgroup) {
       *reinterpret_cast<uint4*>(a + swizzled_chunk<64>(rows + i / kChunks, i % kChunks)) = uint4{};
@@ -101,19 +110,18 @@ class WideConsumer {
   __device__ __forceinline__ void clear_keys() {
     const int rows = tile->sequence.length_kv - tile->row;
     if (rows >= C::kRows || tile->sequence.length_kv == p.mask.length_kv) return;
-    clear<C::kPanelsQk>(shared.k, max(rows, 0));
-    clear<C::kPanelsV>(shared.v, max(rows, 0));
+    clear(shared.k, max(rows, 0));
+    clear(shared.v, max(rows, 0));
   }
-  template <int kTilePanels>
   __device__ __forceinline__ void clear_queries(unsigned char* a, int j) {
     const int rows = tile->sequence.length_q - j * C::kStream;
-    if (rows < C::kStream && tile->sequence.length_q != p.mask.length_q) clear<kTilePanels>(a, rows);
+    if (rows < C::kStream && tile->sequence.length_q != p.mask.length_q) clear(a, rows);
   }
 
   // A panel of dq^T = k^T dS, one of this warpgroup's.
   __device__ __forceinline__ void issue_dq(float (&d)[32], int panel, const unsigned char* ds) {
     const std::uint64_t a_base =
-        tile::operand_descriptor<128>(shared.k + (kFirstDqPanel + panel) * C::kPanel, C::kPanel);
+        tile::operand_descriptor<128>(shared.k + (kWhich * C::kDqPanels + panel) * C::kPanel, C::kPanel);
     const std::uint64_t b_base = tile::operand_descriptor<128>(ds, 0);
     ptx::pin(d);
     ptx::wgmma_fence();
@@ -125,16 +133,16 @@ class WideConsumer {
   }
   static __device__ __forceinline__ int rank() { return static_cast<int>(ptx::cluster_ctarank()); }
   // The panel that is made `i`-th: in a cluster, the one that this block adds last.
-  __device__ __forceinline__ int panel_at(int i) const { return kDqPanels == 2 ? i ^ rank() ^ 1 : i; }
+  __device__ __forceinline__ int panel_at(int i) const { return i ^ rank() ^ 1; }
   // Panel number i is done: to where it is added from.
-  __device__ __forceinline__ void pass_dq(const float (&d)[32], int i, int adder) {
-    if (kDqPanels == 2 ? i == 1 : adder == rank()) {
+  __device__ __forceinline__ void pass_dq(const float (&d)[32], int i) {
+    if (i == 1) {
       join_dq(d);
     } else {
       send_dq(d);
     }
     // Two panels, one of each consumer, are a tile.
-    if (i == kDqPanels - 1) adder_turn = adder_turn == 0 ? kWideAdders - 1 : adder_turn - 1;
+    if (i == 1) adder_turn = adder_turn == 0 ? kWideAdders - 1 : adder_turn - 1;
   }
   // To the other block of the cluster.
   __device__ __forceinline__ void send_dq(const float (&d)[32]) {
@@ -199,7 +207,7 @@ class WideConsumer {
       meet();
       if (thread() == 0) {
 #pragma unroll
-        for (int panel = 0; panel < kPanels; ++panel) {
+        for (int panel = 0; panel < C::kPanels; ++panel) {
           ptx::tma_store_tile_5d(&map, held + panel * C::kPanel, panel * kPanelColumns, tile->row, tile->head,
                                  tile->batch, 0);
         }
@@ -225,7 +233,7 @@ class WideConsumer {
   tile::PipelineState<2> slot;
   tile::PipelineState<2> ds_turn;
   tile::PipelineState<C::kQStages> q_turn;
-  tile::PipelineState<C::kDOStages> d_o_turn;
+  std::uint32_t d_o_parity = 0;
   std::uint32_t held_parity = 0;
   std::uint32_t p_parity = 0;
   int adder_turn = 1 - kWhich;    // the second consumer is ahead
@@ -245,32 +253,22 @@ class WideScores : private WideConsumer<C, 0> {
       : Base(params, memory) {}
 
   __device__ __forceinline__ void run() {
-    while (this->next_tile()) {
-#pragma unroll
-      for (float& value : this->out) value = 0.0F;
-      if (tile->end > tile->first) {
-        tile::wait(&shared.held_full, this->held_parity);
-        this->held_parity ^= 1;
-        this->clear_keys();
-        int j = tile->end - 1;
-        start_scores(true);
-        ptx::wgmma_wait_group<0>();
-        ptx::pin(s);
-        make_weights(j);
-        bool has_dq = false;
+    this->run_tiles(p.dv, p.writes_dv, shared.v, p.partial_dv, 1.0F, [&] {
+      int j = tile->end - 1;
+      start_scores(true);
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(s);
+      make_weights(j);
+      bool has_dq = false;
 #pragma unroll 1
-        while (j >= tile->first) {
-          const int after = this->next(j);
-          step(j, after, has_dq, after >= tile->first);
-          j = after;
-          has_dq = true;
-        }
-        finish();
+      while (j >= tile->first) {
+        const int after = this->next(j);
+        step(j, after, has_dq, after >= tile->first);
+        j = after;
+        has_dq = true;
       }
-      this->meet_other();
-      this->write(p.dv, p.writes_dv, shared.v, p.partial_dv, 1.0F);
-      this->end_tile();
-    }
+      finish();
+    });
   }
 
  private:
@@ -333,17 +331,16 @@ class WideScores : private WideConsumer<C, 0> {
   }
   __device__ __forceinline__ void start_scores(bool exists) {
     if (exists) tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
-    issue_product<T, C::kPanelsQk * 4, 64, 64>(s, shared.k, shared.q[q_turn.stage]);
+    issue_product<T, C::kPanels * 4, 64, 64>(s, shared.k, shared.q[q_turn.stage]);
   }
 
   // dv of tile j, S and P of the next, `after`, dq of the one before. What is made for nothing, dq where there is none
   // and S where there is no more, is a branch less.
   __device__ __forceinline__ void step(int j, int after, bool has_dq, bool has_more) {
     float dq[32];
-    const int d_o_stage = this->d_o_turn.stage;
-    tile::wait(&shared.d_o_full[d_o_stage], this->d_o_turn.parity);
-    this->template clear_queries<C::kPanelsV>(shared.d_o[d_o_stage], j);
-    issue_sum<T, C::kStream / 16, Base::kDim>(this->out, this->weights, shared.d_o[d_o_stage]);
+    tile::wait(&shared.d_o_full, this->d_o_parity);
+    this->clear_queries(shared.d_o, j);
+    issue_sum<T, C::kStream / 16, C::kDim>(this->out, this->weights, shared.d_o);
     start_scores(has_more);
     const int ds_stage = ds_turn.stage;
     if (has_dq) {
@@ -354,19 +351,19 @@ class WideScores : private WideConsumer<C, 0> {
     ptx::wgmma_wait_group<2>();
     ptx::pin(this->out);
     ptx::pin(this->weights);
-    this->release_stream(&shared.d_o_empty[d_o_stage]);
-    this->d_o_turn.next();
+    this->release_stream(&shared.d_o_empty);
+    this->d_o_parity ^= 1;
     ptx::wgmma_wait_group<0>();
     ptx::pin(s);
     ptx::pin(dq);
-    if (has_dq) this->pass_dq(dq, 0, 0);
+    if (has_dq) this->pass_dq(dq, 0);
     this->issue_dq(dq, this->panel_at(1), shared.ds[ds_stage]);
     if (has_more) make_weights(after);
     ptx::wgmma_wait_group<0>();
     ptx::pin(dq);
     if (has_dq) {
       this->arrive(&shared.ds_empty[ds_stage]);
-      this->pass_dq(dq, 1, 0);
+      this->pass_dq(dq, 1);
     }
   }
   __device__ __forceinline__ void finish() {
@@ -378,12 +375,11 @@ class WideScores : private WideConsumer<C, 0> {
       ptx::wgmma_wait_group<0>();
       ptx::pin(dq);
       if (panel == 1) this->arrive(&shared.ds_empty[ds_turn.stage]);
-      this->pass_dq(dq, panel, 0);
+      this->pass_dq(dq, panel);
     }
     ds_turn.next();
   }
 
-  static_assert(Base::kDqPanels == 2, "the second one is under way over the exponentials");
   using Base::ds_turn;
   using Base::p;
   using Base::q_turn;
@@ -403,44 +399,33 @@ class WideGradients : private WideConsumer<C, 1> {
       : Base(params, memory) {}
 
   __device__ __forceinline__ void run() {
-    while (this->next_tile()) {
-#pragma unroll
-      for (float& value : this->out) value = 0.0F;
-      if (tile->end > tile->first) {
-        tile::wait(&shared.held_full, this->held_parity);
-        this->held_parity ^= 1;
-        this->clear_keys();
-        int j = tile->end - 1;
-        start(j, true);
-        ptx::wgmma_wait_group<0>();
-        ptx::pin(dp);
+    this->run_tiles(p.dk, p.writes_dk, shared.k, p.partial_dk, p.scale, [&] {
+      int j = tile->end - 1;
+      start(j, true);
+      ptx::wgmma_wait_group<0>();
+      ptx::pin(dp);
 #pragma unroll 1
-        while (j >= tile->first) {
-          const int adder = wide_adder<Base::kDqPanels>(0, j, this->member);
-          const int after = this->next(j);
-          step(j, after, after >= tile->first, adder);
-          j = after;
-        }
+      while (j >= tile->first) {
+        const int after = this->next(j);
+        step(j, after, after >= tile->first);
+        j = after;
       }
-      this->meet_other();
-      this->write(p.dk, p.writes_dk, shared.k, p.partial_dk, p.scale);
-      this->end_tile();
-    }
+    });
   }
 
  private:
   __device__ __forceinline__ void start(int j, bool exists) {
     if (exists) {
-      tile::wait(&shared.d_o_full[d_o_turn.stage], d_o_turn.parity);
-      this->template clear_queries<C::kPanelsV>(shared.d_o[d_o_turn.stage], j);
+      tile::wait(&shared.d_o_full, this->d_o_parity);
+      this->clear_queries(shared.d_o, j);
     }
-    issue_product<T, C::kPanelsV * 4, 64, 64>(dp, shared.v, shared.d_o[d_o_turn.stage]);
+    issue_product<T, C::kPanels * 4, 64, 64>(dp, shared.v, shared.d_o);
   }
 
   // dS in 16 bits.
   __device__ __forceinline__ void score_gradients() {
     const float4* const from = reinterpret_cast<const float4*>(shared.probabilities) + this->opaque(this->thread());
-    const float* const delta = shared.delta[d_o_turn.stage] + this->place.column();
+    const float* const delta = shared.delta + this->place.column();
     tile::wait(&shared.p_full, this->p_parity);
     this->p_parity ^= 1;
 #pragma unroll
@@ -468,11 +453,11 @@ class WideGradients : private WideConsumer<C, 1> {
   }
 
   // dp is done.
-  __device__ __forceinline__ void step(int j, int after, bool has_more, int adder) {
+  __device__ __forceinline__ void step(int j, int after, bool has_more) {
     float dq[32];
     score_gradients();
-    this->release_stream(&shared.d_o_empty[d_o_turn.stage]);
-    d_o_turn.next();
+    this->release_stream(&shared.d_o_empty);
+    this->d_o_parity ^= 1;
     const int stage = ds_turn.stage;
     tile::wait(&shared.ds_empty[stage], ds_turn.parity ^ 1);
     store_ds(shared.ds[stage]);
@@ -480,8 +465,8 @@ class WideGradients : private WideConsumer<C, 1> {
     this->arrive(&shared.ds_full[stage]);
     unsigned char* const q = shared.q[this->q_turn.stage];
     tile::wait(&shared.q_full[this->q_turn.stage], this->q_turn.parity);
-    this->template clear_queries<C::kPanelsQk>(q, j);
-    issue_sum<T, C::kStream / 16, Base::kDim>(this->out, this->weights, q);
+    this->clear_queries(q, j);
+    issue_sum<T, C::kStream / 16, C::kDim>(this->out, this->weights, q);
     tile::wait(&shared.ds_full[stage], ds_turn.parity);
     ds_turn.next();
     this->issue_dq(dq, this->panel_at(0), shared.ds[stage]);
@@ -491,25 +476,17 @@ class WideGradients : private WideConsumer<C, 1> {
     ptx::pin(dq);
     this->release_stream(&shared.q_empty[this->q_turn.stage]);
     this->q_turn.next();
-#pragma unroll
-    for (int panel = 0; panel < Base::kDqPanels - 1; ++panel) {
-      this->pass_dq(dq, panel, adder);
-      this->issue_dq(dq, this->panel_at(panel + 1), shared.ds[stage]);
-      if (panel < Base::kDqPanels - 2) {
-        ptx::wgmma_wait_group<0>();
-        ptx::pin(dq);
-      }
-    }
+    this->pass_dq(dq, 0);
+    this->issue_dq(dq, this->panel_at(1), shared.ds[stage]);
     start(after, has_more);
     ptx::wgmma_wait_group<1>();
     ptx::pin(dq);
     this->arrive(&shared.ds_empty[stage]);
-    this->pass_dq(dq, Base::kDqPanels - 1, adder);
+    this->pass_dq(dq, 1);
     ptx::wgmma_wait_group<0>();
     ptx::pin(dp);
   }
 
-  using Base::d_o_turn;
   using Base::ds_turn;
   using Base::p;
   using Base::shared;
@@ -531,10 +508,8 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       ptx::mbarrier_init(&shared.q_full[i], 1);
       ptx::mbarrier_init(&shared.q_empty[i], C::kReaders);
     }
-    for (int i = 0; i < C::kDOStages; ++i) {
-      ptx::mbarrier_init(&shared.d_o_full[i], 1);
-      ptx::mbarrier_init(&shared.d_o_empty[i], C::kReaders);
-    }
+    ptx::mbarrier_init(&shared.d_o_full, 1);
+    ptx::mbarrier_init(&shared.d_o_empty, C::kReaders);
     for (int i = 0; i < kWideAdders; ++i) {
       for (int which = 0; which < 2; ++which) ptx::mbarrier_init(&shared.dq_full[which][i], 4);
     }
@@ -548,8 +523,8 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       ptx::mbarrier_init(&shared.tile_full[i], 1);
       ptx::mbarrier_init(&shared.tile_empty[i], 8 + kWideAdders);
       ptx::mbarrier_init(&shared.held_read[i], 8);
-      ptx::mbarrier_init(&shared.ticket_full[i], 1);
-      ptx::mbarrier_init(&shared.ticket_empty[i], 1);
+      ptx::mbarrier_init(&shared.tickets.full[i], 1);
+      ptx::mbarrier_init(&shared.tickets.empty[i], 1);
     }
     ptx::fence_mbarrier_init();
     for (int i = 0; i < 2; ++i) ptx::mbarrier_arrive_expect_tx(&shared.dq_received[i], C::kPanelElements * 4);
@@ -587,8 +562,8 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_wide_dq_sm90(const __
   const int pair = static_cast<int>(threadIdx.x) % 4;
   const int warp = static_cast<int>(threadIdx.x) / 4 % 4;
   const int rest = static_cast<int>(threadIdx.x) / 16;
-  const int panel = rest % C::kPanelsQk;
-  const int group = rest / C::kPanelsQk;
+  const int panel = rest % C::kPanels;
+  const int group = rest / C::kPanels;
   const int column = kPanelColumns * panel + 16 * warp;
   const int query = j * C::kStream + 8 * group + 2 * pair;
   if (query >= p.length || column >= p.dim) return;

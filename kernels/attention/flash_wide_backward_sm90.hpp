@@ -12,14 +12,8 @@ constexpr std::int32_t kFlashWideStream = 64;  // of a tile of queries; lse and 
 constexpr std::int32_t kFlashWideBlocks = 2;
 constexpr std::int32_t kFlashWideBox = kFlashWideStream / kFlashWideBlocks;
 
-// The head dimensions that the kernels are built for; smaller ones are filled with zeros.
-struct FlashWideDims {
-  std::int32_t qk, v;
-};
-constexpr FlashWideDims flash_wide_dims(std::int64_t dim_qk, std::int64_t dim_v) {
-  if (dim_qk <= 192 && dim_v <= 128) return {192, 128};
-  return {256, 256};
-}
+// The head dimension that the kernels are built for; smaller ones are filled with zeros.
+constexpr std::int32_t kFlashWideDim = 256;
 
 // Words that tell who has added to a tile of dq: one for each warpgroup that adds, in each block of a cluster.
 constexpr std::int32_t kFlashWideWords = 4;
@@ -83,7 +77,7 @@ struct FlashWideSumParams {
 };
 
 void launch_flash_wide_backward_sm90(const FlashWideBackwardParams& params, const FlashWideDqParams& dq,
-                                     tile::ElementType type, FlashWideDims dims, CUstream_st* stream);
+                                     tile::ElementType type, CUstream_st* stream);
 void launch_flash_wide_sums_sm90(const FlashWideSumParams& params, tile::ElementType type, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

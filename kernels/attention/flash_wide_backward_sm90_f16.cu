@@ -4,9 +4,8 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-void launch_wide_f16(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, FlashWideDims dims,
-                     CUstream_st* stream) {
-  launch_wide_type<tile::Half>(params, dq, dims, stream);
+void launch_wide_f16(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, CUstream_st* stream) {
+  launch_wide_type<tile::Half>(params, dq, stream);
 }
 
 void launch_wide_sums_f16(const FlashWideSumParams& params, CUstream_st* stream) {

@@ -8,8 +8,9 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class C>
-void launch_wide_config(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, CUstream_st* stream) {
+template <class T>
+void launch_wide_type(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, CUstream_st* stream) {
+  using C = WideConfig<T>;
   constexpr int kBytes = static_cast<int>(sizeof(WideShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_wide_backward_sm90<C>>(kBytes);
@@ -21,13 +22,6 @@ void launch_wide_config(const FlashWideBackwardParams& params, const FlashWideDq
 }
 
 template <class T>
-void launch_wide_type(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, FlashWideDims dims,
-                      CUstream_st* stream) {
-  if (dims.qk == 192) return launch_wide_config<WideConfig<T, 192, 128>>(params, dq, stream);
-  launch_wide_config<WideConfig<T, 256, 256>>(params, dq, stream);
-}
-
-template <class T>
 void launch_wide_sums(const FlashWideSumParams& params, CUstream_st* stream) {
   const std::int64_t threads = static_cast<std::int64_t>(params.mask.length_kv) * (params.built_dim / 8);
   const dim3 blocks(static_cast<unsigned>((threads + kWideSumThreads - 1) / kWideSumThreads),
@@ -36,8 +30,7 @@ void launch_wide_sums(const FlashWideSumParams& params, CUstream_st* stream) {
 }
 
 // Of flash_wide_backward_sm90_f16.cu.
-void launch_wide_f16(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, FlashWideDims dims,
-                     CUstream_st* stream);
+void launch_wide_f16(const FlashWideBackwardParams& params, const FlashWideDqParams& dq, CUstream_st* stream);
 void launch_wide_sums_f16(const FlashWideSumParams& params, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels::flash_sm90

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/attention/flash_cluster_ticket.cuh"
 #include "kernels/attention/flash_wide_backward_sm90.hpp"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/bulk_reduce.cuh"
@@ -12,27 +12,24 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-template <class T, int kDimQk_, int kDimV_>
+template <class T>
 struct WideConfig {
   using Element = T;
-  static constexpr int kDimQk = kDimQk_;
-  static constexpr int kDimV = kDimV_;
+  static constexpr int kDim = kFlashWideDim;
   static constexpr int kBlocks = kFlashWideBlocks;  // of a cluster: neighbouring tiles of keys
   static constexpr int kRows = kFlashWideRows;
   static constexpr int kStream = kFlashWideStream;
   static constexpr int kThreads = 3 * kWarpgroup;
   static constexpr int kQStages = 2;
-  static constexpr int kDOStages = kDimV <= 128 ? 2 : 1;
   static constexpr int kPanelElements = 64 * kPanelColumns;  // of every tile: 64 rows
   static constexpr int kPanel = 64 * kPanelBytes;
-  static constexpr int kPanelsQk = kDimQk / kPanelColumns;
-  static constexpr int kPanelsV = kDimV / kPanelColumns;
-  static constexpr int kDqFloats = kStream * kDimQk;
+  static constexpr int kPanels = kDim / kPanelColumns;
+  static constexpr int kDqPanels = kPanels / 2;  // of dq that each consumer makes, one for each block of the cluster
+  static constexpr int kDqFloats = kStream * kDim;
   static constexpr int kBoxRows = kFlashWideBox;
-  // dq's panels before this one are the first consumer's.
-  static constexpr int kFirstsPanels = (kPanelsQk + 1) / 2;
   static constexpr int kReaders = 8 * kBlocks;  // warps that read a tile of q or dO
   static_assert(kRows == 64 && kStream == 64, "a warpgroup has all rows of a tile");
+  static_assert(kDqPanels == kBlocks, "each consumer makes a panel of dq for each block");
 };
 
 struct WideTile {
@@ -46,18 +43,18 @@ constexpr int kWideAdders = 3;  // threads that add dq's panels to device memory
 
 template <class C>
 struct WideShared {
-  alignas(1024) unsigned char k[C::kPanelsQk * C::kPanel];
-  alignas(1024) unsigned char v[C::kPanelsV * C::kPanel];
-  alignas(1024) unsigned char q[C::kQStages][C::kPanelsQk * C::kPanel];
-  alignas(1024) unsigned char d_o[C::kDOStages][C::kPanelsV * C::kPanel];
+  alignas(1024) unsigned char k[C::kPanels * C::kPanel];
+  alignas(1024) unsigned char v[C::kPanels * C::kPanel];
+  alignas(1024) unsigned char q[C::kQStages][C::kPanels * C::kPanel];
+  alignas(1024) unsigned char d_o[C::kPanels * C::kPanel];
   alignas(1024) unsigned char ds[2][C::kPanel];          // {queries, keys}
   alignas(1024) float dq[2][C::kPanelElements];          // of each consumer: {8 queries, thread, 4}
   alignas(1024) float probabilities[C::kPanelElements];  // {8 queries, thread, 4}
   alignas(16) float lse[C::kQStages][C::kStream];
-  alignas(16) float delta[C::kDOStages][C::kStream];
+  alignas(16) float delta[C::kStream];
   std::uint64_t held_full, held_empty;
   std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
-  std::uint64_t d_o_full[C::kDOStages], d_o_empty[C::kDOStages];
+  std::uint64_t d_o_full, d_o_empty;
   std::uint64_t p_full, p_empty;
   std::uint64_t ds_full[2], ds_empty[2];
   std::uint64_t dq_full[2][kWideAdders];  // of each consumer
@@ -65,8 +62,7 @@ struct WideShared {
   std::uint64_t dq_received[2];
   std::uint64_t held_read[2];
   std::uint64_t tile_full[2], tile_empty[2];
-  std::uint64_t ticket_full[2], ticket_empty[2];
-  std::uint64_t ticket[2];
+  ClusterTicket tickets;
   WideTile tile[2];
 };
 
@@ -125,11 +121,11 @@ __device__ __forceinline__ void release(std::uint64_t* empty) {
 }
 
 // This block's rows of a tile of q or dO, to all blocks of the cluster.
-template <class C, int kPanels>
+template <class C>
 __device__ __forceinline__ void load_stream(unsigned char* to, const tile::TensorMap& map, std::uint64_t* full, int row,
                                             int head, int batch) {
 #pragma unroll
-  for (int panel = 0; panel < kPanels; ++panel) {
+  for (int panel = 0; panel < C::kPanels; ++panel) {
     const int first = static_cast<int>(ptx::cluster_ctarank()) * C::kBoxRows;
     ptx::tma_tile_5d_multicast(to + panel * C::kPanel + first * kPanelBytes, &map, full, panel * kPanelColumns,
                                row + first, head, batch, 0, (1U << C::kBlocks) - 1);
@@ -142,26 +138,25 @@ __device__ __forceinline__ void load_wide_q(const FlashWideBackwardParams& p, co
                                             tile::PipelineState<C::kQStages>& turn, WideShared<C>& shared) {
   const int stage = turn.stage;
   tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
-  ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kPanelsQk * C::kPanel + C::kStream * 4);
-  load_stream<C, C::kPanelsQk>(shared.q[stage], p.q, &shared.q_full[stage], row, head, tile.batch);
+  ptx::mbarrier_arrive_expect_tx(&shared.q_full[stage], C::kPanels * C::kPanel + C::kStream * 4);
+  load_stream<C>(shared.q[stage], p.q, &shared.q_full[stage], row, head, tile.batch);
   ptx::bulk_copy(shared.lse[stage], wide_rows(p, p.lse, tile, head) + row, C::kStream * 4, &shared.q_full[stage]);
   turn.next();
 }
 template <class C>
 __device__ __forceinline__ void load_wide_d_o(const FlashWideBackwardParams& p, const WideTile& tile, int row, int head,
-                                              tile::PipelineState<C::kDOStages>& turn, WideShared<C>& shared) {
-  const int stage = turn.stage;
-  tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
-  ptx::mbarrier_arrive_expect_tx(&shared.d_o_full[stage], C::kPanelsV * C::kPanel + C::kStream * 4);
-  load_stream<C, C::kPanelsV>(shared.d_o[stage], p.d_o, &shared.d_o_full[stage], row, head, tile.batch);
-  ptx::bulk_copy(shared.delta[stage], wide_rows(p, p.delta, tile, head) + row, C::kStream * 4, &shared.d_o_full[stage]);
-  turn.next();
+                                              std::uint32_t& parity, WideShared<C>& shared) {
+  tile::wait(&shared.d_o_empty, parity ^ 1);
+  ptx::mbarrier_arrive_expect_tx(&shared.d_o_full, C::kPanels * C::kPanel + C::kStream * 4);
+  load_stream<C>(shared.d_o, p.d_o, &shared.d_o_full, row, head, tile.batch);
+  ptx::bulk_copy(shared.delta, wide_rows(p, p.delta, tile, head) + row, C::kStream * 4, &shared.d_o_full);
+  parity ^= 1;
 }
 
 template <class C>
 struct WideTurns {
   tile::PipelineState<C::kQStages> q;
-  tile::PipelineState<C::kDOStages> d_o;
+  std::uint32_t d_o_parity = 0;
 };
 
 // k and v, and what streams by. A stage of dO is free when dP and dv are made, one of q later, when dk is: so dO of a
@@ -169,14 +164,14 @@ struct WideTurns {
 template <class C>
 __device__ __forceinline__ void produce_wide_tile(const FlashWideBackwardParams& p, const WideTile& tile,
                                                   WideTurns<C>& turns, WideShared<C>& shared) {
-  ptx::mbarrier_arrive_expect_tx(&shared.held_full, (C::kPanelsQk + C::kPanelsV) * C::kPanel);
+  ptx::mbarrier_arrive_expect_tx(&shared.held_full, 2 * C::kPanels * C::kPanel);
 #pragma unroll
-  for (int panel = 0; panel < C::kPanelsQk; ++panel) {
+  for (int panel = 0; panel < C::kPanels; ++panel) {
     ptx::tma_tile_5d(shared.k + panel * C::kPanel, &p.k, &shared.held_full, panel * kPanelColumns, tile.row, tile.head,
                      tile.batch, 0);
   }
 #pragma unroll
-  for (int panel = 0; panel < C::kPanelsV; ++panel) {
+  for (int panel = 0; panel < C::kPanels; ++panel) {
     ptx::tma_tile_5d(shared.v + panel * C::kPanel, &p.v, &shared.held_full, panel * kPanelColumns, tile.row, tile.head,
                      tile.batch, 0);
   }
@@ -193,31 +188,9 @@ __device__ __forceinline__ void produce_wide_tile(const FlashWideBackwardParams&
       head = first;
       row -= C::kStream;
     }
-    load_wide_d_o<C>(p, tile, its_row, its_head, turns.d_o, shared);
+    load_wide_d_o<C>(p, tile, its_row, its_head, turns.d_o_parity, shared);
     if (row >= tile.first * C::kStream) load_wide_q<C>(p, tile, row, head, turns.q, shared);
   }
-}
-
-// The cluster's next ticket, which its first block takes and tells the other one.
-template <class C>
-__device__ __forceinline__ int wide_ticket(const FlashWideBackwardParams& p, int rank,
-                                           const tile::PipelineState<2>& slot, WideShared<C>& shared) {
-  std::uint64_t* const full = &shared.ticket_full[slot.stage];
-  std::uint64_t* const empty = &shared.ticket_empty[slot.stage];
-  if (rank == 0) {
-    const std::uint64_t ticket = atomicAdd(p.tickets, 1U);
-    while (!ptx::mbarrier_try_wait_acquire_cluster(empty, slot.parity ^ 1)) {
-    }
-    ptx::st_async(ptx::mapa(ptx::shared_address(&shared.ticket[slot.stage]), 1), ticket,
-                  ptx::mapa(ptx::shared_address(full), 1));
-    return static_cast<int>(ticket);
-  }
-  ptx::mbarrier_arrive_expect_tx(full, 8);
-  while (!ptx::mbarrier_try_wait_acquire_cluster(full, slot.parity)) {
-  }
-  const auto ticket = static_cast<int>(*reinterpret_cast<volatile std::uint64_t*>(&shared.ticket[slot.stage]));
-  ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), 0));
-  return ticket;
 }
 
 // Takes a ticket when the loads of the tile before are issued, so that tiles start in the order of their tickets.
@@ -228,7 +201,7 @@ __device__ __forceinline__ void produce_wide(const FlashWideBackwardParams& p, i
   std::uint32_t held_parity = 0;
   const int tiles = p.key_tiles * p.batch_heads;
   for (;;) {
-    const int ticket = wide_ticket<C>(p, rank, slot, shared);
+    const int ticket = take_cluster_ticket(p.tickets, rank, slot, shared.tickets);
     tile::wait(&shared.tile_empty[slot.stage], slot.parity ^ 1);
     WideTile& tile = shared.tile[slot.stage];
     if (ticket < tiles) {
@@ -247,13 +220,6 @@ __device__ __forceinline__ void produce_wide(const FlashWideBackwardParams& p, i
   }
 }
 
-// Which block of a cluster adds a panel of dq, of those that a consumer makes: of two, one each; a single one in turn.
-template <int kPanels>
-__device__ __forceinline__ int wide_adder(int panel, int j, int member) {
-  static_assert(kPanels == 1 || kPanels == 2);
-  return kPanels == 2 ? panel : (j ^ member) & 1;
-}
-
 // Threads take turns to add dq's panels to those in device memory: what a panel waits for, its turn and the end of its
 // addition, takes longer than its products.
 template <class C>
@@ -264,8 +230,7 @@ __device__ __forceinline__ void add_wide_panel(const FlashWideBackwardParams& p,
   if (p.dq == nullptr) {
     tile::wait(&shared.dq_full[which][adder], parity);
   } else {
-    const int kept = which == 0 ? C::kFirstsPanels : C::kPanelsQk - C::kFirstsPanels;
-    const int panel = (which == 0 ? 0 : C::kFirstsPanels) + (kept == 2 ? rank : 0);
+    const int panel = which * C::kDqPanels + rank;
     std::uint32_t* const added = p.added + kFlashWideWords * tile_at + 2 * which + rank;
     float* const to = p.dq + tile_at * C::kDqFloats + panel * C::kPanelElements;
     if (!is_first) {
@@ -296,7 +261,6 @@ template <class C>
 __device__ __forceinline__ void add_wide_dq(const FlashWideBackwardParams& p, int rank, int adder,
                                             WideShared<C>& shared) {
   constexpr int kKeys = C::kBlocks * C::kRows;
-  constexpr int kPanels[2] = {C::kFirstsPanels, C::kPanelsQk - C::kFirstsPanels};
   int turn = 0;  // whose the next panel is
   std::uint32_t parities = 0;
   tile::PipelineState<2> slot;
@@ -316,7 +280,7 @@ __device__ __forceinline__ void add_wide_dq(const FlashWideBackwardParams& p, in
         // The second consumer is ahead.
 #pragma unroll
         for (int which = 1; which >= 0; --which) {
-          if (turn == adder && (kPanels[which] == 2 || wide_adder<1>(0, j, member) == rank)) {
+          if (turn == adder) {
             add_wide_panel<C>(p, which, rank, adder, cluster, j >= met, at, parities >> which & 1, shared);
             parities ^= 1U << which;
           }

@@ -18,14 +18,17 @@ namespace gpudnn::attention {
 namespace {
 
 // What flash_fused_backward_sm90 keeps in the workspace: dq in float, lse and delta, a word for each query tile,
-// tickets; of ragged tensors, maps; partial sums of dBias.
+// tickets; sums of dk and dv of a group's parts; of ragged tensors, maps; partial sums of dBias.
 struct FusedSpace {
-  int dim = 0;
+  int dim = 0;                   // of q and k that the kernel is built for
   std::int64_t query_tiles = 0;  // of a head
   std::int64_t all_tiles = 0;    // of queries
   std::int64_t pitch = 0;
   std::int64_t dq_floats = 0, row_floats = 0;
   std::int64_t words = 0;
+  std::int64_t parts = 1;    // of a group of query heads
+  std::int64_t members = 1;  // of a part
+  std::int64_t partial_rows = 0, partial_floats = 0;
   std::int64_t maps_at = 0;  // bytes
   std::int64_t partial_at = 0;
   std::int64_t bytes = 0;
@@ -48,11 +51,12 @@ bool has_tiles(const Problem& problem, const TensorGeometry& bias) {
   return true;
 }
 
-// Bias that is the same for all rows, and dropout, which have a kernel of their own.
+// Bias that is the same for all rows, ALiBi and dropout, which have a kernel of their own.
 bool has_options_of_keys(const Problem& problem) {
   const TensorGeometry& bias = problem.bias;
-  if (bias.rank == 0) return problem.has_dropout != 0;
-  if (problem.has_dropout == 0 && has_tiles(problem, bias)) return false;
+  const bool other = problem.has_dropout != 0 || problem.has_alibi != 0;
+  if (bias.rank == 0) return other;
+  if (!other && has_tiles(problem, bias)) return false;
   return bias.dims[2] == 1 && (bias.dims[1] == 1 || problem.heads_q() == problem.heads_k());
 }
 
@@ -63,6 +67,8 @@ bool sees_all(const Problem& problem) {
 bool dbias_is_ds(const Problem& problem) {
   const TensorGeometry& dbias = problem.dbias;
   if (problem.bias.rank == 0 || has_options_of_keys(problem) || !has_tiles(problem, dbias)) return false;
+  // Stores by TMA end with a piece of 16 bytes.
+  if (dbias.dims[3] % 8 != 0) return false;
   if (dbias.dims[0] != problem.batch() || dbias.dims[1] != problem.heads_q()) return false;
   return sees_all(problem) || element_span(dbias) == element_count(dbias);
 }
@@ -76,9 +82,29 @@ kernels::FlashDbiasParams wide_dbias_shape(const Problem& problem, const Device&
   return dbias_shape(problem, device, kernels::kFlashDbiasWideTile, 1);
 }
 
+std::int64_t key_tiles(const Problem& problem) {
+  return (problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows;
+}
+
+// Query heads of a group that a block visits: fewer than all where tiles of keys do not fill the device, or, without
+// bounds, half of it: then there are some five tiles for two multiprocessors. Neither dropout nor bias of each score
+// goes with parts.
+std::int64_t members_of_part(const Problem& problem, const Device& device) {
+  constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
+  const std::int64_t group = problem.heads_q() / problem.heads_k();
+  const std::int64_t tiles = key_tiles(problem) * problem.batch() * problem.heads_k();
+  const std::int64_t blocks = device.multiprocessors;
+  const std::int64_t enough = sees_all(problem) ? blocks / 2 : blocks;
+  const bool has_no_parts =
+      has_ragged(problem) || problem.has_dropout != 0 || (problem.bias.rank != 0 && !has_options_of_keys(problem));
+  if (has_no_parts || tiles >= enough || group * problem.length_q() < kWorthSharing) return group;
+  const std::int64_t parts = std::min((5 * blocks / 2 + tiles - 1) / tiles, group);
+  return (group + parts - 1) / parts;
+}
+
 FusedSpace fused_space(const Problem& problem, const Device& device) {
   FusedSpace space;
-  space.dim = problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
+  space.dim = problem.dim_qk() > 128 ? 192 : problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
   const std::int64_t rows = kernels::flash_fused_stream(space.dim);
   const std::int64_t heads = problem.batch() * problem.heads_q();
   space.query_tiles = (problem.length_q() + rows - 1) / rows;
@@ -87,8 +113,16 @@ FusedSpace fused_space(const Problem& problem, const Device& device) {
   space.pitch = (space.query_tiles * rows + kTo - 1) / kTo * kTo;
   space.dq_floats = problem.dq.exists() ? space.all_tiles * rows * space.dim : 0;
   space.row_floats = 2 * space.pitch * heads;
-  space.words = space.all_tiles + 1;
-  space.bytes = 4 * (space.dq_floats + space.row_floats + space.words);
+  space.words = (space.all_tiles + 1 + 3) / 4 * 4;  // what follows is read in 16 bytes
+  const std::int64_t group = problem.heads_q() / problem.heads_k();
+  space.members = members_of_part(problem, device);
+  space.parts = (group + space.members - 1) / space.members;
+  if (space.parts > 1) {
+    space.partial_rows = key_tiles(problem) * kernels::kFlashFusedRows;
+    space.partial_floats = space.parts * problem.batch() * problem.heads_k() * space.partial_rows *
+                           (space.dim + kernels::flash_fused_dim_v(space.dim));
+  }
+  space.bytes = 4 * (space.dq_floats + space.row_floats + space.words + space.partial_floats);
   if (has_ragged(problem)) {
     constexpr auto kAlignment = static_cast<std::int64_t>(alignof(kernels::FlashBoundedMaps));
     space.maps_at = (space.bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -166,8 +200,8 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
 // holds it: without bounds, where no block waits for a shorter one, fewer heads at once.
 std::int32_t fused_heads_of_section(const Problem& problem, const Device& device, const FusedSpace& space,
                                     bool is_turned) {
-  const std::int64_t heads = problem.batch() * problem.heads_k();
-  const std::int64_t row = problem.length_q() * (problem.heads_q() / problem.heads_k()) * space.dim;
+  const std::int64_t heads = problem.batch() * problem.heads_k() * space.parts;
+  const std::int64_t row = problem.length_q() * space.members * space.dim;
   const auto held = [&](std::int64_t bytes_of_element) {
     return static_cast<std::int64_t>(device.l2_bytes) / 2 / std::max<std::int64_t>(row * bytes_of_element, 1);
   };
@@ -181,14 +215,21 @@ std::int32_t fused_heads_of_section(const Problem& problem, const Device& device
 }  // namespace
 
 Support supports_flash_fused_backward_sm90(const Problem& problem, const Device& device) {
-  if (const Support common = supports_backward_sm90(problem, device, {.ragged = true, .dropout = true}); !common)
-    return common;
+  const FlashTakes takes = {.ragged = true, .dropout = true, .alibi = true, .widest = 192};
+  if (const Support common = supports_backward_sm90(problem, device, takes); !common) return common;
+  if (problem.dim_v() > 128) return Support::no("it takes head dimensions of v up to 128");
+  if (problem.dim_qk() > 128 && (problem.bias.rank != 0 || problem.dbias.rank != 0 || has_options_of_keys(problem)))
+    return Support::no("it takes head dimensions beyond 128 without bias, ALiBi and dropout");
   if (problem.bias.rank != 0 && !has_tiles(problem, problem.bias) && !has_options_of_keys(problem)) {
     return Support::no(
         "it takes bias of keys, or of all rows and columns in the tensors' type, at strides that are multiples of 8");
   }
-  if (problem.has_dropout != 0 && !has_options_of_keys(problem))
-    return Support::no("it takes dropout with bias of keys");
+  if ((problem.has_dropout != 0 || problem.has_alibi != 0) && !has_options_of_keys(problem))
+    return Support::no("it takes dropout and ALiBi with bias of keys");
+  if (problem.has_alibi != 0 && (problem.heads_q() != problem.heads_k() || problem.has_dropout != 0 ||
+                                 problem.dbias.rank != 0 || problem.has_dsink != 0)) {
+    return Support::no("it takes ALiBi with as many heads of q as of k, without dropout, dBias and dSink");
+  }
   if (problem.dbias.rank != 0 && !dbias_is_ds(problem)) {
     if (const char* const reason = unsupported_gather_options(problem)) return Support::no(reason);
   }
@@ -213,6 +254,8 @@ kernels::FlashDeltaParams fused_delta_params(const LaunchSite& site, const Probl
   kernels::FlashDeltaParams delta = delta_params(problem, args, space.pitch, rows);
   delta.zeroed = reinterpret_cast<std::uint32_t*>(rows + space.row_floats);
   delta.zeroed_words = space.words;
+  if (problem.has_alibi != 0) delta.alibi_slopes = args.alibi_slopes;
+  delta.tile_rows = kernels::flash_fused_stream(space.dim);
   return delta;
 }
 
@@ -262,6 +305,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   }
   const kernels::AttentionParams tensors = attention_params(problem, args);
   params.key_bias = tensors.bias;
+  params.alibi_slopes = tensors.alibi_slopes;
   params.drops = tensors.has_dropout && tensors.dropout.threshold != 0;
   params.dropout = tensors.dropout;
   params.keep_scale = tensors.has_dropout ? static_cast<float>(tensors.dropout.scale) : 1.0F;
@@ -283,10 +327,17 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.tickets = words + space.all_tiles;
   params.heads = static_cast<std::int32_t>(problem.heads_k());
   params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
-  params.key_tiles =
-      static_cast<std::int32_t>((problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows);
+  params.key_tiles = static_cast<std::int32_t>(key_tiles(problem));
   params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
-  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k());
+  params.batch = static_cast<std::int32_t>(problem.batch());
+  params.parts = static_cast<std::int32_t>(space.parts);
+  params.members = static_cast<std::int32_t>(space.members);
+  params.batch_heads = params.batch * params.heads * params.parts;
+  if (space.parts > 1) {
+    params.partial_rows = space.partial_rows;
+    params.partial_dk = reinterpret_cast<float*>(words + space.words);
+    params.partial_dv = params.partial_dk + std::int64_t{params.batch_heads} * space.partial_rows * space.dim;
+  }
   params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
   params.heads_of_section = fused_heads_of_section(problem, site.device, space, params.is_turned);
   params.writes_dk = problem.dk.exists();
@@ -324,6 +375,11 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
     (void)cudaMemsetAsync(args.dbias, 0, bytes, site.stream);
   }
   kernels::launch_flash_fused_backward_sm90(params, dq, type, space.dim, site.stream);
+  if (space.parts > 1) {
+    launch_sums_of_parts(site, problem, args,
+                         {params.partial_dk, params.partial_dv, space.partial_rows, params.parts, space.dim,
+                          kernels::flash_fused_dim_v(space.dim), params.result_scale, params.keep_scale});
+  }
   GPUDNN_TRY(launch_rest(site, problem, args, space, delta));
   return cuda::launch_status("flash_fused_backward_sm90");
 }

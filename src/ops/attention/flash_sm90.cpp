@@ -276,11 +276,12 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
 
 Support supports_backward_sm90(const Problem& problem, const Device& device, const FlashTakes& takes) {
   if (problem.backward == 0) return Support::no("it is a backward engine");
-  if (problem.has_alibi != 0) return Support::no("it takes no ALiBi");
+  if (problem.has_alibi != 0 && !takes.alibi) return Support::no("it takes no ALiBi");
   if (const Support common = supports_common(problem, device, takes); !common) return common;
   if (problem.dim_qk() > takes.widest || problem.dim_v() > takes.widest) {
-    return Support::no(takes.widest == 128 ? "it takes head dimensions up to 128"
-                                           : "it takes head dimensions up to 256");
+    return Support::no(takes.widest == 128   ? "it takes head dimensions up to 128"
+                       : takes.widest == 192 ? "it takes head dimensions up to 192"
+                                             : "it takes head dimensions up to 256");
   }
   if (problem.heads_k() != problem.heads_v()) return Support::no("it takes as many heads of k as of v");
   if (const char* const reason = unsupported_layout(problem.d_o, takes.ragged)) return Support::no(reason);

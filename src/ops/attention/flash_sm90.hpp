@@ -19,12 +19,25 @@ constexpr double kLog2E = 1.4426950408889634;
 struct FlashTakes {
   bool ragged = false;
   bool dropout = false;
-  std::int64_t widest = 128;  // head dimension, or 256
+  bool alibi = false;
+  std::int64_t widest = 128;  // head dimension: 128, 192 or 256
 };
 [[nodiscard]] Support supports_backward_sm90(const Problem& problem, const Device& device, const FlashTakes& takes);
 // Parts of a group of query heads, so that their tiles of keys, `tiles` without parts, fill the `blocks` that run at
 // once: with the causal mask, whose tiles differ, some for each.
 [[nodiscard]] std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int64_t blocks);
+// Adds up dk or dv of the parts: sums of `rows` rows of each head, `built_dim` columns.
+struct PartialSums {
+  const float* dk = nullptr;
+  const float* dv = nullptr;
+  std::int64_t rows = 0;
+  std::int32_t parts = 1;
+  std::int32_t dim_qk = 0;  // of the sums
+  std::int32_t dim_v = 0;
+  float scale_dk = 1;
+  float scale_dv = 1;
+};
+void launch_sums_of_parts(const LaunchSite& site, const Problem& problem, const Args& args, const PartialSums& sums);
 // lse and delta, of `pitch` rows of each head, at `workspace`.
 [[nodiscard]] kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch,
                                                      void* workspace);

@@ -18,7 +18,6 @@ namespace {
 // What the engine keeps in the workspace, one after the other: dq in float, lse and delta, words that count, and, where
 // heads of a group are shared, sums of dk and dv.
 struct WideSpace {
-  kernels::FlashWideDims dims{};
   std::int64_t query_tiles = 0;  // of a head
   std::int64_t all_tiles = 0;    // of queries
   std::int64_t key_tiles = 0;    // of a head, a cluster's
@@ -33,7 +32,6 @@ std::int64_t tiles_of(std::int64_t length, std::int64_t rows) { return (length +
 
 WideSpace wide_space(const Problem& problem, const Device& device) {
   WideSpace space;
-  space.dims = kernels::flash_wide_dims(problem.dim_qk(), problem.dim_v());
   const std::int64_t heads = problem.batch() * problem.heads_q();
   const std::int64_t heads_k = problem.batch() * problem.heads_k();
   space.query_tiles = tiles_of(problem.length_q(), kernels::kFlashWideStream);
@@ -43,11 +41,11 @@ WideSpace wide_space(const Problem& problem, const Device& device) {
   space.pitch = tiles_of(problem.length_q(), kernels::kFlashBackwardPitch) * kernels::kFlashBackwardPitch;
   space.parts = parts_of_group(problem, space.key_tiles * heads_k, device.multiprocessors / kernels::kFlashWideBlocks);
   space.partial_rows = space.key_tiles * keys;
-  space.dq_floats = problem.dq.exists() ? space.all_tiles * kernels::kFlashWideStream * space.dims.qk : 0;
+  space.dq_floats = problem.dq.exists() ? space.all_tiles * kernels::kFlashWideStream * kernels::kFlashWideDim : 0;
   space.row_floats = 2 * space.pitch * heads;
   space.words = (space.all_tiles * kernels::kFlashWideWords + 1 + 3) / 4 * 4;  // what follows is read in 16 bytes
   if (space.parts > 1) {
-    space.partial_floats = space.parts * heads_k * space.partial_rows * (space.dims.qk + space.dims.v);
+    space.partial_floats = space.parts * heads_k * space.partial_rows * 2 * kernels::kFlashWideDim;
   }
   return space;
 }
@@ -60,23 +58,28 @@ std::int32_t wide_heads_of_section(std::int64_t heads, int clusters) {
   return static_cast<std::int32_t>(tiles_of(heads, sections));
 }
 
-void launch_sums(const LaunchSite& site, const Problem& problem, const kernels::FlashWideBackwardParams& params,
-                 const kernels::AttentionParams& tensors, const WideSpace& space, bool of_v) {
-  kernels::FlashWideSumParams sums;
-  sums.partial = of_v ? params.partial_dv : params.partial_dk;
-  sums.out = of_v ? tensors.dv : tensors.dk;
-  sums.mask = params.mask;
-  sums.rows = params.partial_rows;
-  sums.batch = params.batch;
-  sums.heads = params.heads;
-  sums.parts = params.parts;
-  sums.dim = static_cast<std::int32_t>(of_v ? problem.dim_v() : problem.dim_qk());
-  sums.built_dim = of_v ? space.dims.v : space.dims.qk;
-  sums.scale = of_v ? 1.0F : params.scale;
-  kernels::launch_flash_wide_sums_sm90(sums, element_type(problem.type()), site.stream);
-}
-
 }  // namespace
+
+void launch_sums_of_parts(const LaunchSite& site, const Problem& problem, const Args& args, const PartialSums& sums) {
+  const kernels::AttentionParams tensors = attention_params(problem, args);
+  kernels::FlashWideSumParams params;
+  params.mask = mask_of(problem, args);
+  params.rows = sums.rows;
+  params.batch = static_cast<std::int32_t>(problem.batch());
+  params.heads = static_cast<std::int32_t>(problem.heads_k());
+  params.parts = sums.parts;
+  const auto launch = [&](const kernels::AttentionTensor& out, std::int64_t dim, const float* partial,
+                          std::int32_t built_dim, float scale) {
+    params.out = out;
+    params.dim = static_cast<std::int32_t>(dim);
+    params.partial = partial;
+    params.built_dim = built_dim;
+    params.scale = scale;
+    kernels::launch_flash_wide_sums_sm90(params, element_type(problem.type()), site.stream);
+  };
+  if (problem.dk.exists()) launch(tensors.dk, problem.dim_qk(), sums.dk, sums.dim_qk, sums.scale_dk);
+  if (problem.dv.exists()) launch(tensors.dv, problem.dim_v(), sums.dv, sums.dim_v, sums.scale_dv);
+}
 
 Support supports_flash_wide_backward_sm90(const Problem& problem, const Device& device) {
   if (const Support common = supports_backward_sm90(problem, device, {.widest = 256}); !common) return common;
@@ -144,7 +147,7 @@ Status flash_wide_backward_sm90(const LaunchSite& site, const Problem& problem, 
     params.partial_dk = rows + space.row_floats + space.words;
     params.partial_rows = space.partial_rows;
     const std::int64_t of_parts = space.parts * params.batch * params.heads * space.partial_rows;
-    params.partial_dv = params.partial_dk + of_parts * space.dims.qk;
+    params.partial_dv = params.partial_dk + of_parts * kernels::kFlashWideDim;
   }
 
   const kernels::AttentionParams tensors = attention_params(problem, args);
@@ -158,9 +161,12 @@ Status flash_wide_backward_sm90(const LaunchSite& site, const Problem& problem, 
   dq.query_tiles = params.query_tiles;
   dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
   dq.scale = params.scale;
-  kernels::launch_flash_wide_backward_sm90(params, dq, type, space.dims, site.stream);
-  if (space.parts > 1 && params.writes_dk) launch_sums(site, problem, params, tensors, space, false);
-  if (space.parts > 1 && params.writes_dv) launch_sums(site, problem, params, tensors, space, true);
+  kernels::launch_flash_wide_backward_sm90(params, dq, type, site.stream);
+  if (space.parts > 1) {
+    launch_sums_of_parts(site, problem, args,
+                         {params.partial_dk, params.partial_dv, space.partial_rows, params.parts,
+                          kernels::kFlashWideDim, kernels::kFlashWideDim, params.scale, 1.0F});
+  }
   if (problem.has_dsink != 0) {
     kernels::FlashGatherBackwardParams sink = gather_backward_params(site, problem, args);
     sink.lse = delta.lse;
