@@ -24,8 +24,7 @@
  *   Units      Dimensions and strides count elements; names with "size" and "SizeInBytes" count bytes.
  *   Order      Work is queued on the handle's stream and the call returns; on the host backend it is done on return.
  *   Threads    A handle may be used by many threads at once; a descriptor by many as long as none of them changes it.
- *   History    "Since" names the version of libgpudnn (not of the interface) that first had the function working. One
- *              that is marked "Not built yet" exists, and returns NOT_SUPPORTED whatever its arguments are. */
+ *   History    "Since" names the version of libgpudnn (not of the interface) that first had the function working. */
 #ifndef GPUDNN_GRAPH_H_
 #define GPUDNN_GRAPH_H_
 
