@@ -3,7 +3,9 @@
 #include "kernels/rnn/weights_sm90.hpp"
 
 #include <algorithm>
+#include <memory>
 
+#include "core/handle.hpp"
 #include "core/math_type.hpp"
 #include "core/tensor_map_cuda.hpp"
 #include "kernels/rnn/weights_float_sm90.hpp"
@@ -42,16 +44,31 @@ class Maps {
     std::int64_t row_stride, width, rows;
     bool operator==(const Known&) const = default;
   };
+  // Of the maps that the handle keeps.
+  struct Key {
+    std::int64_t tag = 0x726e6e6d6170;  // of this operation
+    std::int64_t type, row_stride, width, rows;
+  };
   bool encode(const Known& of, tile::TensorMap* map) const {
+    const Key key = {.type = site_.type, .row_stride = of.row_stride, .width = of.width, .rows = of.rows};
+    std::shared_ptr<const tile::TensorMap> kept = site_.handle->plans.find<tile::TensorMap>(key);
+    return cuda::with_context(site_.launch.device.ordinal, [&] {
+      if (kept == nullptr) {
+        const auto made = std::make_shared<tile::TensorMap>();
+        if (!encode_placeless(of, made.get())) return false;
+        kept = site_.handle->plans.keep<tile::TensorMap>(key, made);
+      }
+      *map = *kept;
+      return cuda::replace_address(map, of.at);
+    });
+  }
+  bool encode_placeless(const Known& of, tile::TensorMap* map) const {
     TmaBoxes boxes;
     boxes.rank = 4;
     boxes.extent[0] = of.width, boxes.extent[1] = of.rows;
     boxes.step[0] = of.row_stride * kBytes;
     boxes.box[0] = boxes.box[1] = static_cast<std::int32_t>(kBox);
-    const cuda::MapFormat format = {cuda::map_type(element_type(site_.type)), CU_TENSOR_MAP_SWIZZLE_128B};
-    return cuda::with_context(site_.launch.device.ordinal, [&] {
-      return cuda::encode_boxes(boxes, format, map) && cuda::replace_address(map, of.at);
-    });
+    return cuda::encode_boxes(boxes, {cuda::map_type(element_type(site_.type)), CU_TENSOR_MAP_SWIZZLE_128B}, map);
   }
 
   const Site& site_;
