@@ -25,7 +25,7 @@ exported = [name for table in ("symbols.txt", "symbols_ext.txt")
             for name in (ROOT / "tests" / "abi" / table).read_text(encoding="utf-8").split()]
 # A page of its own, which says more than the declaration: since when the function is there.
 lacking = [name for name in exported if name not in pages or not (SITE / "html" / pages[name]).exists()
-           or not re.search(r"Since \d|Not built yet", (SITE / "html" / pages[name]).read_text(encoding="utf-8"))]
+           or not re.search(r"Since \d", (SITE / "html" / pages[name]).read_text(encoding="utf-8"))]
 print(said)
 print(f"{len(exported)} functions; without a page that says since when: {lacking}")
 failed = result.returncode != 0 or said or lacking or len(exported) < 200 or not (SITE / "html" / "index.html").exists()

@@ -65,6 +65,9 @@ def check_described_device(explain, has_cuda):
         expect("floor:" in result.stdout and "NVIDIA H200" in result.stdout, f"no floor: {result.stdout}")
         expect("passed over:" in result.stdout, f"no engine is passed over: {result.stdout}")
         expect("the driver" not in result.stdout, f"a described device was asked: {result.stdout}")
+    large = run(explain, "--device", "h200", "conv fwd i8 nhwc n32c512h28w28 k512r3s3 p1x1 t1x1 d1x1 g1 acc=i32 math=fma").stdout
+    share = re.search(r"^ +1 .* us +(\d+) %", large, re.MULTILINE)
+    expect(share and 20 < int(share[1]) <= 100, f"8-bit integers run at a share of their floor beyond belief: {large}")
 
 
 def check_help(bench):

@@ -3,22 +3,20 @@
 #include "ops/conv/depthwise/depthwise_toeplitz_sm90_params.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
+#include "ops/conv/depthwise/depthwise_toeplitz_planes.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/tensor_math.hpp"
 #include "ops/conv/tile_names.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 using namespace kernels::depthwise_toeplitz;  // NOLINT: this file speaks of nothing else
-
-constexpr std::int64_t kVector = 8;  // elements of 16 bytes
-constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 4;
-constexpr std::int64_t kSharedOfMultiprocessor = 227 * 1024;
+using toeplitz::divisor;
+using toeplitz::resident_blocks;
+using toeplitz::strides_of;
 
 constexpr auto kNames = tile_names(kTiles, [](const TileRow& row) {
   return TileName().add("q", 16 * row.products).add("_p", 8 * row.groups).add("_s", row.reach == 1 ? 17 : kMaxTaps);
@@ -34,23 +32,6 @@ const TensorGeometry& out_of(const Problem& problem) {
 std::int64_t pad_of(const Problem& problem, int dim) {
   return problem.direction == Direction::dgrad ? problem.w.dims[2 + dim] - 1 - problem.pad[dim] : problem.pad[dim];
 }
-
-const char* layout_unsupported_reason(const TensorGeometry& t) {
-  if (t.strides[1] != 1) return "a tensor is not contiguous along channels";
-  std::int64_t span = 1;
-  for (int i = 0; i < t.rank; ++i) {
-    if (i != 1 && t.dims[i] > 1 && t.strides[i] % kVector != 0) return "pixels do not begin at multiples of 16 bytes";
-    if (i > 0) span += (t.dims[i] - 1) * t.strides[i];
-  }
-  return span > kMaxIndex ? "an image spans 2^29 elements or more" : nullptr;
-}
-
-Strides strides_of(const TensorGeometry& t) {
-  const auto of = [&](int dim) { return t.dims[dim] > 1 ? t.strides[dim] : 0; };
-  return {of(0), static_cast<std::int32_t>(of(2)), static_cast<std::int32_t>(of(3))};
-}
-
-FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
 
 // Whether an instance has all diagonals of blocks of 8 x 8 with taps in them.
 bool holds_diagonals(const TileRow& tile, std::int64_t taps, std::int64_t pad) {
@@ -111,8 +92,7 @@ double seconds_of(const Problem& problem, const Params& p, const TileRow& tile, 
   constexpr double kCyclesOfItem = 11;      // 8 pixels by 32 channels, loaded or stored
   Footprint f;
   f.tiles = p.thread_blocks;
-  f.resident = static_cast<double>(
-      std::clamp<std::int64_t>(kSharedOfMultiprocessor / (std::int64_t{p.shared_bytes} + 1024), 1, tile.min_blocks));
+  f.resident = resident_blocks(p.shared_bytes, tile.min_blocks);
   f.warps = kWarps;
   f.latency_warps = 6;
   const double items = p.tile_images * (1.0 * p.image.image_pitch.divisor * p.image.blocks.divisor +
@@ -128,23 +108,12 @@ double seconds_of(const Problem& problem, const Params& p, const TileRow& tile, 
 }  // namespace
 
 const char* depthwise_toeplitz_unsupported_reason(const Problem& problem) {
-  if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
-  if (data_type_bits(problem.x.type) != 16) return "it takes f16 and bf16 only";
   if (problem.direction == Direction::wgrad) return "it takes no filter gradients";
-  if (problem.spatial != 2) return "it takes two spatial dimensions";
-  if (problem.w.dims[1] != 1 || problem.w.dims[0] != problem.x.dims[1]) return "it takes one channel a group only";
-  if (problem.x.dims[1] % kVector != 0) return "channels do not fill whole 16-byte vectors";
+  if (const char* reason = toeplitz::unsupported_reason(problem)) return reason;
   for (int i = 0; i < 2; ++i) {
     if (problem.dilation[i] != 1 && problem.w.dims[2 + i] > 1) return "it takes dilation 1";
     if (pad_of(problem, i) < 0 || problem.pad[i] > 64) return "padding beyond the filter, or over 64";
-    if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
   }
-  if (problem.stride[0] != 1 || problem.stride[1] != 1) return "it takes step 1";
-  if (problem.w.dims[3] > kMaxTaps || problem.w.dims[2] > 64) return "it takes filters of up to 64 x 31";
-  for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
-    if (const char* reason = layout_unsupported_reason(*tensor)) return reason;
-  }
-  if (problem.x.dims[0] * (problem.x.dims[2] + 64) * problem.x.dims[1] > kMaxIndex) return "2^29 rows or more";
   if (const char* reason = channel_scale_unsupported_reason(problem)) return reason;
   for (int row = 0; row < kTileCount; ++row) {
     if (depthwise_toeplitz_params(problem, row)) return nullptr;

@@ -3,42 +3,23 @@
 #include "ops/conv/depthwise/depthwise_toeplitz_wgrad_sm90_params.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/cost_model.hpp"
 #include "core/integer.hpp"
+#include "ops/conv/depthwise/depthwise_toeplitz_planes.hpp"
 #include "ops/conv/epilogue_args.hpp"
-#include "ops/conv/tensor_math.hpp"
 
 namespace gpudnn::conv {
 namespace {
 
 using namespace kernels::depthwise_toeplitz;  // NOLINT: this file speaks of nothing else
-
-constexpr std::int64_t kVector = 8;  // elements of 16 bytes
-constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 4;
-constexpr std::int64_t kSharedOfMultiprocessor = 227 * 1024;
+using toeplitz::divisor;
+using toeplitz::resident_blocks;
+using toeplitz::strides_of;
 
 // The configs: groups of 8 rows of dy in a thread block.
 constexpr int kGroups[] = {2, 4, 8};
 constexpr const char* kNames[] = {"p16", "p32", "p64"};
-
-const char* layout_unsupported_reason(const TensorGeometry& t) {
-  if (t.strides[1] != 1) return "a tensor is not contiguous along channels";
-  std::int64_t span = 1;
-  for (int i = 0; i < t.rank; ++i) {
-    if (i != 1 && t.dims[i] > 1 && t.strides[i] % kVector != 0) return "pixels do not begin at multiples of 16 bytes";
-    if (i > 0) span += (t.dims[i] - 1) * t.strides[i];
-  }
-  return span > kMaxIndex ? "an image spans 2^29 elements or more" : nullptr;
-}
-
-Strides strides_of(const TensorGeometry& t) {
-  const auto of = [&](int dim) { return t.dims[dim] > 1 ? t.strides[dim] : 0; };
-  return {of(0), static_cast<std::int32_t>(of(2)), static_cast<std::int32_t>(of(3))};
-}
-
-FastDivmod divisor(std::int64_t value) { return FastDivmod(static_cast<std::uint32_t>(value)); }
 
 // The instance of the problem, or -1. The blocks of all but the narrowest hold diagonals of up to 8 columns.
 int row_of(const Problem& problem) {
@@ -106,8 +87,7 @@ double seconds_of(const Problem& problem, const DepthwiseToeplitzWgrad& plan, co
   const WgradRow& tile = kWgradTiles[plan.row];
   Footprint f;
   f.tiles = p.thread_blocks;
-  f.resident = static_cast<double>(
-      std::clamp<std::int64_t>(kSharedOfMultiprocessor / (std::int64_t{p.shared_bytes} + 1024), 1, 2));
+  f.resident = resident_blocks(p.shared_bytes, 2);
   f.warps = kWarps;
   f.latency_warps = 6;
   const double items = p.tile_images * (1.0 * p.image.image_pitch.divisor * p.image.blocks.divisor +
@@ -125,23 +105,12 @@ double seconds_of(const Problem& problem, const DepthwiseToeplitzWgrad& plan, co
 }  // namespace
 
 const char* depthwise_toeplitz_wgrad_unsupported_reason(const Problem& problem) {
-  if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
-  if (data_type_bits(problem.x.type) != 16) return "it takes f16 and bf16 only";
   if (problem.direction != Direction::wgrad) return "it does the filter gradient only";
-  if (problem.spatial != 2) return "it takes two spatial dimensions";
-  if (problem.w.dims[1] != 1 || problem.w.dims[0] != problem.x.dims[1]) return "it takes one channel a group only";
-  if (problem.x.dims[1] % kVector != 0) return "channels do not fill whole 16-byte vectors";
-  if (problem.stride[0] != 1 || problem.stride[1] != 1) return "it takes step 1";
-  if (problem.w.dims[3] > kMaxTaps || problem.w.dims[2] > 64) return "it takes filters of up to 64 x 31";
+  if (const char* reason = toeplitz::unsupported_reason(problem)) return reason;
   for (int i = 0; i < 2; ++i) {
     if (problem.pad[i] > 64) return "padding over 64";
     if (problem.dilation[i] > 64) return "dilation over 64";
-    if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
   }
-  for (const TensorGeometry* tensor : {&problem.x, &problem.y}) {
-    if (const char* reason = layout_unsupported_reason(*tensor)) return reason;
-  }
-  if (problem.x.dims[0] * (problem.x.dims[2] + 64) * problem.x.dims[1] > kMaxIndex) return "2^29 rows or more";
   if (row_of(problem) < 0) return "it takes rows of up to 64 columns, and padding that suits the filter";
   return depthwise_toeplitz_wgrad(problem, kGroups[0]) ? nullptr : "shared memory does not hold a tile";
 }

@@ -1,4 +1,6 @@
 // The mapping of convolution problems to the Hopper implicit GEMM.
+//
+// Longer than most files: the three directions fill one set of parameters from the same view of a problem.
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv/implicit_gemm/implicit_gemm_sm90_params.hpp"
 

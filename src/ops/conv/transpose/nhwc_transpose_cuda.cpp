@@ -8,11 +8,14 @@
 
 #include "ops/conv/engine.hpp"
 #include "ops/conv/launch_workspace.hpp"
+#include "ops/conv/select/heuristics.hpp"
+#include "ops/conv/select/tuning_cache.hpp"
 #include "ops/conv/transpose/nhwc_transpose_packing.hpp"
 
 namespace gpudnn::conv {
 
 extern const ConvEngine kFp32SplitSm90;
+extern const ConvEngine kNhwcTranspose;
 
 namespace {
 
@@ -79,7 +82,8 @@ Support supports(const Problem& problem, const Device& device) {
   return Support::no(reason != nullptr ? reason : "no tensor-core engine takes its channels-last form");
 }
 
-// The fastest few of all inner engines' candidates on both forms, and the one with the least memory.
+// The fastest few of all inner engines' candidates on both forms, the one with the least memory, and those that were
+// measured, whatever their models say.
 void candidates(const Problem& problem, const Device& device, std::vector<Candidate>* found) {
   constexpr std::size_t kFastest = 4;
   std::vector<Candidate> all;
@@ -101,8 +105,18 @@ void candidates(const Problem& problem, const Device& device, std::vector<Candid
                    [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
   const auto smallest = std::min_element(
       all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.workspace < b.workspace; });
+  const auto first = static_cast<std::ptrdiff_t>(found->size());
   for (auto c = all.begin(); c != all.end(); ++c) {
     if (c < all.begin() + kFastest || c == smallest) found->push_back(*c);
+  }
+  for (const std::vector<TunedRow>& rows : {measured_rows(problem, device), tuning_cache().find(problem, device)}) {
+    for (const TunedRow& row : rows) {
+      if (!row.choice.starts_with(kNhwcTranspose.name)) continue;
+      const auto is_named = [&row](const Candidate& c) { return names(row, {&kNhwcTranspose, c.config}); };
+      if (std::any_of(found->begin() + first, found->end(), is_named)) continue;
+      const auto named = std::ranges::find_if(all, is_named);
+      if (named != all.end()) found->push_back(*named);
+    }
   }
 }
 
