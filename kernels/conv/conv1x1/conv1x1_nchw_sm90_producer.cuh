@@ -24,6 +24,13 @@ __device__ __forceinline__ void load_filter(const Params& p, std::uint64_t* full
   }
 }
 
+// What it brings. A K-major filter's box has no rows beyond those that there are, which TMA takes longer over.
+template <class I>
+__device__ __forceinline__ std::uint32_t filter_bytes(const Params& p) {
+  constexpr std::uint32_t kMaxRows = I::kKind == Kind::across_tf32 ? I::kBN : I::kBM;
+  return (I::kAIsMnMajor || p.out_planes > kMaxRows ? kMaxRows : p.out_planes) * kRowBytes;
+}
+
 // A stage is a block of planes: of the filter, and of each chunk of the image tensor.
 template <class I>
 __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& shared, const Work& work, std::uint32_t rank,
@@ -37,11 +44,7 @@ __device__ __forceinline__ void produce_across(const Params& p, Shared<I>& share
         chunk_at<I>(p, (kPixelsAreRows ? work.m : work.n) * I::kChunks + rank * kShare + static_cast<std::uint32_t>(i));
   }
   const auto written = static_cast<std::int32_t>(kPixelsAreRows ? work.n * I::kBN : work.m * I::kBM);
-  // A K-major filter's box has no rows beyond those that there are, which TMA takes longer over.
-  constexpr std::uint32_t kMaxRows = kPixelsAreRows ? I::kBN : I::kBM;
-  constexpr std::uint32_t kPixelBytes = kPixelsAreRows ? I::kABytes : I::kBBytes;
-  const std::uint32_t filter_rows = I::kAIsMnMajor || p.out_planes > kMaxRows ? kMaxRows : p.out_planes;
-  const std::uint32_t bytes = kPixelBytes + filter_rows * kRowBytes;
+  const std::uint32_t bytes = (kPixelsAreRows ? I::kABytes : I::kBBytes) + filter_bytes<I>(p);
   for (std::uint32_t k = work.k_begin; k < work.k_end; ++k) {
     const auto summed = static_cast<std::int32_t>(k * I::kBK);
     tile::wait(&shared.empty[turn->stage], turn->parity ^ 1);
@@ -196,7 +199,7 @@ __device__ __forceinline__ void produce_by_threads(const Params& p, Shared<I>& s
       if constexpr (I::kKind != Kind::along) {
         if (threadIdx.x == 0) {
           std::uint64_t* const full = &shared.full[turn.stage];
-          ptx::mbarrier_arrive_expect_tx(full, I::kABytes);
+          ptx::mbarrier_arrive_expect_tx(full, filter_bytes<I>(p));
           load_filter<I>(p, full, shared.a[turn.stage], static_cast<std::int32_t>(k * I::kBK),
                          static_cast<std::int32_t>(work.m * I::kBM));
         }
