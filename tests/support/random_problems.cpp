@@ -135,6 +135,17 @@ void first_layer(Random& random, conv::Problem* p) {
   p->x.dims[1 + p->spatial] = 8 * random.between(1, p->spatial == 1 ? 12 : 3);
 }
 
+// Pointwise convolutions on planes of whole vectors: what kernels that fetch planes by TMA ask for.
+void planes_of_vectors(Random& random, conv::Problem* p) {
+  p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_FLOAT});
+  for (int i = 0; i < p->spatial; ++i) {
+    p->x.dims[2 + i] = random.between(1, p->spatial == 3 ? 4 : 9);
+    p->w.dims[2 + i] = p->stride[i] = p->dilation[i] = 1;
+    p->pad[i] = 0;
+  }
+  p->x.dims[1 + p->spatial] = 4 * random.between(1, p->spatial == 1 ? 40 : 5);
+}
+
 // Groups of up to 16 channels that fill blocks of 8, square filters: what kernels for depthwise and small groups ask
 // for.
 void small_groups(Random& random, conv::Problem* p, std::int64_t* channels) {
@@ -238,11 +249,13 @@ ConvCase random_conv(Random& random) {
     if (transformable) transformable_windows(random, &p);
     const bool first = !patch && !transformable && random.chance(0.2);
     if (first) first_layer(random, &p);
+    const bool planes = !patch && !transformable && !first && random.chance(0.15);
+    if (planes) planes_of_vectors(random, &p);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    const bool grouped = !patch && !first && !transformable && random.chance(0.2);
+    const bool grouped = !patch && !first && !transformable && !planes && random.chance(0.2);
     if (grouped) small_groups(random, &p, &channels);
-    const bool channels_last = patch || first || random.chance(grouped ? 0.8 : 0.5);
+    const bool channels_last = patch || first || (!planes && random.chance(grouped ? 0.8 : 0.5));
     if (grouped) {
       filters = channels;
     } else if (patch) {
@@ -260,7 +273,7 @@ ConvCase random_conv(Random& random) {
       vector_friendly_channels(random, &channels, &filters);
     } else {
       random_channels(random, &channels, &filters);
-      if (random.chance(0.3)) p.groups = static_cast<std::int32_t>(random.pick({2, 3, 4, 7}));
+      if (!planes && random.chance(0.3)) p.groups = static_cast<std::int32_t>(random.pick({2, 3, 4, 7}));
       if (p.groups > 1 && random.chance(0.4)) channels = filters = 1;  // depthwise
       if (p.groups > 1 && channels == 1 && random.chance(0.3)) filters = 2;
     }
@@ -274,7 +287,8 @@ ConvCase random_conv(Random& random) {
     p.compute = p.x.type == GPUDNN_DATA_DOUBLE ? GPUDNN_DATA_DOUBLE : GPUDNN_DATA_FLOAT;
     p.math = random.pick({GPUDNN_DEFAULT_MATH, GPUDNN_DEFAULT_MATH, GPUDNN_TENSOR_OP_MATH,
                           GPUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, GPUDNN_FMA_MATH});
-    if (first || (patch && p.x.type == GPUDNN_DATA_FLOAT)) p.math = GPUDNN_TENSOR_OP_MATH;
+    const bool is_float = p.x.type == GPUDNN_DATA_FLOAT;
+    if (first || ((patch || planes) && is_float)) p.math = GPUDNN_TENSOR_OP_MATH;
     random_scalars(random, &c);
     if (p.direction == conv::Direction::forward && random.chance(0.35)) random_epilogue(random, &c);
     return c;
