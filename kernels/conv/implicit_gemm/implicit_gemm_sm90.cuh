@@ -48,7 +48,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
   ChannelTotals<I> totals;
   if constexpr (kHasFusedEpilogue<I>) {
     if (wants_totals<I>(p)) ptx::griddepcontrol_launch_dependents();
-    if (p.is_fused) bias.fetch_first(p, consumer);
+    if (kIsBiasRelu<I> || p.is_fused) bias.fetch_first(p, consumer);
   }
   const std::uint32_t last = end_index<I>(p);
   // The fused epilogue leaves no register for it.
@@ -61,14 +61,14 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
     }
     float sum[I::kRowBlocks][I::kBN / 2];
     if constexpr (kHasFusedEpilogue<I>) {
-      if (p.is_fused && p.has_bias) bias.take(p, shared, work, consumer);
+      if ((kIsBiasRelu<I> || p.is_fused) && p.has_bias) bias.take(p, shared, work, consumer);
       begin_sums<I>(p, shared, consumer, bias, sum);
-      if (p.is_fused) bias.fetch(p, index + bias.step(), consumer);
+      if (kIsBiasRelu<I> || p.is_fused) bias.fetch(p, index + bias.step(), consumer);
     } else {
       clear<I>(sum);
     }
     add_products<I>(shared, work, sequence, consumer, sum, &turn, addend_stages<I>(p) > 0);
-    if constexpr (kHasFusedEpilogue<I>) {
+    if constexpr (kHasFusedEpilogue<I> && !kIsBiasRelu<I>) {
       if (p.is_fused) {
         // Apart from what most layers have, which is a bias and ReLU.
         if (!p.is_simple) [[unlikely]]
@@ -77,7 +77,9 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
         continue;
       }
     }
-    if constexpr (I::kClusterSplitK) {
+    if constexpr (kIsBiasRelu<I>) {
+      store_fused<I>(p, shared, work, consumer, sum, &area, &totals);
+    } else if constexpr (I::kClusterSplitK) {
       meet_cluster<I>();
       if (p.splits == 2) {
         finish_pair<I>(p, shared, work, consumer, sum, &area);
@@ -88,7 +90,7 @@ __device__ __forceinline__ void consume(const Params& p, Shared<I>& shared, int 
       }
     } else if constexpr (I::kSwapped) {
       store_swap_ab<I>(p, shared, work, consumer, sum, &area);
-    } else if (p.splits > 1 || is_fixup_cta<I>(p)) {
+    } else if (!kHasFusedEpilogue<I> && (p.splits > 1 || is_fixup_cta<I>(p))) {
       store_partials<I>(p, work, consumer, sum);
       if (is_fixup_cta<I>(p)) publish_fixup(p, work, consumer);
     } else {
@@ -130,7 +132,7 @@ __device__ __forceinline__ void make_barriers(const Params& p, Shared<I>& shared
       if (i >= kPaired) expect_pair<I>(shared, i - kPaired);
     }
   }
-  if constexpr (kHasFusedEpilogue<I>) {
+  if constexpr (kHasFusedEpilogue<I> && !kIsBiasRelu<I>) {
     if (p.adds_boxes && warp == 1) ptx::prefetch_tensormap(&p.addend_map);
   }
   if (warp == 1 && I::kDirection == Direction::data_gradient) {
@@ -179,18 +181,19 @@ void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* st
     return;
   }
   cuda::launch_kernel(&implicit_gemm_sm90<I>, config, stream, params);
-  if constexpr (!I::kClusterSplitK && !I::kSwapped) {
+  if constexpr (!I::kClusterSplitK && !I::kSwapped && !kHasFusedEpilogue<I>) {
     if (params.splits > 1) launch_reduction<I>(params, stream);
   }
 }
 
 // Null for a shape that the direction does not have.
-template <class T, Direction kDirection, int kShape>
+template <class T, Direction kDirection, int kShape, Epilogue kEpilogue = Epilogue::any>
 constexpr LaunchShape launch_of_instance() {
-  if constexpr (!has_shape(kShapes[kShape], kDirection, sizeof(T))) {
+  if constexpr (!has_shape(kShapes[kShape], kDirection, sizeof(T)) ||
+                !has_epilogue(kShapes[kShape], kDirection, sizeof(T), kEpilogue)) {
     return nullptr;
   } else {
-    return &launch_instance<Instance<T, kDirection, kernel_of_shape(kShape)>>;
+    return &launch_instance<Instance<T, kDirection, kernel_of_shape(kShape), kEpilogue>>;
   }
 }
 

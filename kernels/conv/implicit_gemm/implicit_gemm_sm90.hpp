@@ -20,6 +20,7 @@
 #include "kernels/gemm/epilogue/activation.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
+#include "kernels/tile/tensor_map.hpp"
 
 struct CUstream_st;
 
@@ -27,6 +28,7 @@ namespace gpudnn::kernels::sm90 {
 
 using tile::ElementType;
 using tile::FastDivmod;
+using tile::TensorMap;
 
 enum class Direction : std::int32_t { forward, data_gradient, filter_gradient };
 
@@ -133,6 +135,20 @@ constexpr bool has_channel_sums(const TileShape& shape) {
   return shape.ping_pong ? accumulators(shape) <= 128 : accumulators(shape) < 128;
 }
 
+// What the kernel does with a tile's sums. In turn with other kernels the code that a block meets comes from memory,
+// and a kernel with every epilogue is 250 KB where one with the sums as they are is 16 to 20: so what most calls ask
+// for are kernels of their own, of the shapes with the fused epilogue.
+enum class Epilogue : std::int32_t {
+  any,
+  plain,      // the sums as they are, in boxes; or partial sums of a split reduction
+  bias_relu,  // the sums began with the bias; identity or ReLU
+};
+constexpr bool has_epilogue(const TileShape& shape, Direction direction, int element_bytes, Epilogue epilogue) {
+  if (epilogue == Epilogue::any) return true;
+  return has_fused_epilogue(shape, direction, element_bytes) &&
+         (epilogue == Epilogue::plain || starts_with_bias(shape));
+}
+
 constexpr int kMaxFixupTiles = 256;       // tiles ...
 constexpr int kMaxFixupKTiles = 1 << 20;  // ... and k tiles: their product counts in 31 bits
 
@@ -142,11 +158,6 @@ constexpr std::int64_t kMaxRows = 0x7f000000;  // of C; room for tiles beyond th
 
 // Of a row of C on its epilogue: 128, or 64 where the tile's columns are no multiple of that.
 constexpr int chunk_bytes(const TileShape& shape) { return shape.columns_of_c() % 64 == 0 ? kRowBytes : kRowBytes / 2; }
-
-// The driver's CUtensorMap.
-struct alignas(128) TensorMap {
-  std::uint64_t opaque[16];
-};
 
 // One dense problem: all there is, or a stride phase of the data gradient. Index 0 is w, 1 is h, 2 is d.
 struct DenseProblem {

@@ -50,7 +50,7 @@ struct AddendStages {
 // Stages of a tile behind its k tiles.
 template <class I>
 __device__ __forceinline__ std::uint32_t addend_stages(const Params& p) {
-  if constexpr (kHasFusedEpilogue<I>) {
+  if constexpr (kHasFusedEpilogue<I> && !kIsBiasRelu<I>) {
     return p.adds_boxes ? AddendStages<I>::kStages : 0;
   } else {
     return 0;

@@ -332,7 +332,7 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
       return;
     }
   }
-  if (p.is_plain && p.stores_boxes) {
+  if (kIsPlain<I> || (!kHasFusedEpilogue<I> && p.is_plain && p.stores_boxes)) {
     if constexpr (kStoresPairs<I>) {
       store_pairs<I, kChunks>(p, shared, work, consumer, first_block, sum);
     } else {
@@ -343,7 +343,8 @@ __device__ __forceinline__ void store(const Params& p, Shared<I>& shared, const 
     }
     return;
   }
-  store_combined<I, I::kRowBlocks, kChunks>(p, shared, work, consumer, first_block, 0, sum, area);
+  if constexpr (!kIsPlain<I>)
+    store_combined<I, I::kRowBlocks, kChunks>(p, shared, work, consumer, first_block, 0, sum, area);
 }
 
 // Sums keep the order of the fragments: four of a thread together, then the threads of a warpgroup.

@@ -13,4 +13,8 @@ constexpr int part_of_shape(int shape) { return kernel_of_shape(shape) % kForwar
 template <class T, int kPart>
 LaunchShape launch_of_forward(int shape);
 
+// With that epilogue alone. Null for a shape without such an instance.
+template <class T, Epilogue kEpilogue>
+LaunchShape launch_of_forward_epilogue(int shape);
+
 }  // namespace gpudnn::kernels::sm90

@@ -116,7 +116,9 @@ struct Bias {
 template <class I>
 __device__ __forceinline__ void begin_sums(const Params& p, const Shared<I>& shared, int consumer, const Bias<I>& bias,
                                            float (&sum)[I::kRowBlocks][I::kBN / 2]) {
-  if (!starts_with_bias(I::kTile) || !p.is_fused || !p.has_bias || p.has_scale || p.alpha != 1.0f) return clear<I>(sum);
+  if (!p.has_bias) return clear<I>(sum);
+  if (!kIsBiasRelu<I> && (!starts_with_bias(I::kTile) || !p.is_fused || p.has_scale || p.alpha != 1.0f))
+    return clear<I>(sum);
   bias.for_each_sum(p, shared, consumer, [&sum](int block, int i, float of_column) { sum[block][i] = of_column; });
 }
 
@@ -300,7 +302,8 @@ __device__ __forceinline__ void store_columns_of_consumer(const Params& p, Share
                                                           ChannelTotals<I>* totals) {
   const Box box = box_at<I>(p, work, consumer, 0);
   if (box.columns.valid <= 0) return;
-  if (!p.has_curve && p.activation.mode == gemm::Activation::relu) gemm::activate_relu(p.activation, v);
+  if ((kIsBiasRelu<I> || !p.has_curve) && p.activation.mode == gemm::Activation::relu)
+    gemm::activate_relu(p.activation, v);
   if (wants_totals<I>(p)) {
     clear_columns_beyond<I>(p, box.row, v);
     total_columns<I>(v, totals);
@@ -319,7 +322,7 @@ __device__ __forceinline__ void store_fused(const Params& p, Shared<I>& shared, 
     store_columns_of_consumer<I>(p, shared, work, consumer, sum[0], area, totals);
   } else {
     clear_beyond<I>(p, work, consumer, sum);
-    if (p.has_curve) {
+    if (!kIsBiasRelu<I> && p.has_curve) {
       store_rows<I, PairRelu::none>(p, shared, work, consumer, sum, totals);
     } else {
       gemm::with_pair_relu(p.activation,

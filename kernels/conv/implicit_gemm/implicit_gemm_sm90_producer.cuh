@@ -218,7 +218,7 @@ template <class I>
 __device__ __forceinline__ void produce(const Params& p, Shared<I>& shared) {
   // The kernel before may still be at it.
   if constexpr (I::kTransposesFilter) ptx::griddepcontrol_wait();
-  if constexpr (kHasFusedEpilogue<I>) {
+  if constexpr (kHasFusedEpilogue<I> && !kIsBiasRelu<I>) {
     if (p.adds_boxes) return produce_tiles<I, true>(p, shared);
   }
   produce_tiles<I, false>(p, shared);

@@ -27,7 +27,7 @@ struct ChannelTotals {
 
 template <class I>
 __device__ __forceinline__ bool wants_totals(const Params& p) {
-  return has_channel_sums(I::kTile) && p.totals != nullptr;
+  return kEpilogueOf<I> == Epilogue::any && has_channel_sums(I::kTile) && p.totals != nullptr;
 }
 
 // Two elements that are 1.

@@ -168,9 +168,11 @@ __device__ __forceinline__ void store_transposed(const Params& p, Shared<I>& sha
   if (columns.valid <= 0) return;
   // Two areas in turn: whoever writes to one has passed a barrier that its last readers reached before.
   unsigned char* const staging = shared.staging[consumer][*area];
-  if (!p.is_plain) combine_columns<I>(p, work, staging, barrier, columns, sum);
+  if constexpr (!kIsPlain<I>) {
+    if (!p.is_plain) combine_columns<I>(p, work, staging, barrier, columns, sum);
+  }
   stage_transposed<I>(staging, sum);
-  if (p.stores_boxes) {
+  if (kIsPlain<I> || p.stores_boxes) {
     store_box(p, staging, barrier, columns, work.m * I::kRowsOfC);
   } else {
     ptx::barrier_sync(barrier, 128);

@@ -12,7 +12,7 @@ constexpr int kProducerRegisters = 40;
 
 enum NamedBarrier : int { kStagingBarrier = 1 };  // and the next: one for each consumer
 
-template <class Element, Direction kDir, int kShape>
+template <class Element, Direction kDir, int kShape, Epilogue kOnly = Epilogue::any>
 struct Instance {
   using T = Element;
   static constexpr Direction kDirection = kDir;
@@ -33,7 +33,9 @@ struct Instance {
   static constexpr bool kIsFilterGradient = kDir == Direction::filter_gradient;
   static constexpr bool kSwapped = kTile.swap_ab;
   static constexpr bool kStreamK = kIsFilterGradient && sizeof(T) == 2 && is_stream_k_elsewhere(kShape);
-  static constexpr bool kFusedEpilogue = has_fused_epilogue(kTile, kDir, sizeof(T));
+  static constexpr Epilogue kEpilogue = kOnly;
+  static_assert(has_epilogue(kTile, kDir, sizeof(T), kOnly));
+  static constexpr bool kFusedEpilogue = kOnly != Epilogue::plain && has_fused_epilogue(kTile, kDir, sizeof(T));
   static constexpr int kRowsOfC = kTile.rows_of_c();
   static constexpr int kColumnsOfC = kTile.columns_of_c();
   // TF32's data gradient gets its filter transposed beforehand.
@@ -77,6 +79,19 @@ constexpr bool kHasFusedEpilogue = [] {
     return false;
   }
 }();
+
+template <class I>
+constexpr Epilogue kEpilogueOf = [] {
+  if constexpr (requires { I::kEpilogue; }) {
+    return I::kEpilogue;
+  } else {
+    return Epilogue::any;
+  }
+}();
+template <class I>
+constexpr bool kIsPlain = kEpilogueOf<I> == Epilogue::plain;
+template <class I>
+constexpr bool kIsBiasRelu = kEpilogueOf<I> == Epilogue::bias_relu;
 
 template <class I>
 struct alignas(1024) Shared {

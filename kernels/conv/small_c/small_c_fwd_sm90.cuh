@@ -182,7 +182,8 @@ __device__ __forceinline__ void multiply_unit(const Params& p, const Windows& wi
 
 // --- tiles -----------------------------------------------------------------------------------------------------------
 
-template <class T, int kN>
+// kPlain: the sums are the result. The registers and the code of all else would make such a call slower.
+template <class T, int kN, bool kPlain>
 __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const unsigned char* patch,
                                         std::uint64_t filter, const Lane& lane, const float* bias) {
 #pragma unroll 1
@@ -197,6 +198,11 @@ __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const
     windows.last_mask = is_shifted ? lane.last_mask[1] : lane.last_mask[0];
     const std::uint32_t version = p.by_parity && is_shifted ? p.version_bytes >> 4 : 0;
     float sum[kN / 2];
+    if constexpr (kPlain) {
+      multiply_unit<T, kN>(p, windows, filter + version, sum);
+      store_sums<T, kN, gemm::PairRelu::none>(p, tile, unit, lane, sum);
+      continue;
+    }
     [[maybe_unused]] Addends<T, kN> addends = {};
     // Floats' would not leave the products their registers.
     constexpr bool kFetchesAhead = sizeof(T) == 2;
@@ -205,9 +211,9 @@ __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const
     multiply_unit<T, kN>(p, windows, filter + version, sum);
     if (!kFetchesAhead && adds) load_addends<T, kN>(p, tile, unit, lane, &addends);
     if (p.is_common) combine_sums<T, kN>(p, addends, bias, sum);
-    if (!p.is_plain && !p.is_common) {
+    if (!p.is_common) {
       store_unit<T, kN>(p, tile, unit, lane, bias, sum);
-    } else if (p.is_plain || p.has_curve) {
+    } else if (p.has_curve) {
       store_sums<T, kN, gemm::PairRelu::none>(p, tile, unit, lane, sum);
     } else if constexpr (sizeof(T) == 2) {
       gemm::with_pair_relu(p.activation, [&](auto relu) { store_sums<T, kN, relu()>(p, tile, unit, lane, sum); });
@@ -215,7 +221,7 @@ __device__ __forceinline__ void do_tile(const Params& p, const Tile& tile, const
   }
 }
 
-template <class T, int kN, int kWarpgroups>
+template <class T, int kN, int kWarpgroups, bool kPlain>
 __global__ void __launch_bounds__(128 * kWarpgroups, 1) small_c_fwd_sm90(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) unsigned char shared[];
   auto& barriers = *reinterpret_cast<Barriers*>(shared);
@@ -251,25 +257,28 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1) small_c_fwd_sm90(const _
   for (; index < p.tiles; index += step) {
     unsigned char* const patch = patches + static_cast<std::uint32_t>(turn.stage) * p.stage_bytes;
     tile::wait(&full[turn.stage], turn.parity);
-    do_tile<T, kN>(p, tile_at(p, index), patch, filter, lane, bias);
+    do_tile<T, kN, kPlain>(p, tile_at(p, index), patch, filter, lane, bias);
     ptx::barrier_sync(kFirstOfWarpgroups + static_cast<int>(group), 128);  // all have left the patch
     if (fetches) fetch_patch(p, index + kStages * step, &full[turn.stage], patch);
     turn.next();
   }
 }
 
-template <class T, int kShape>
+template <class T, int kShape, bool kPlain>
 void launch_instance(const Params& params, std::uint32_t blocks, CUstream_st* stream) {
+  if constexpr (!kPlain) {
+    if (params.is_plain) return launch_instance<T, kShape, true>(params, blocks, stream);
+  }
   constexpr Shape shape = kShapes[kShape];
-  constexpr auto kKernel = &small_c_fwd_sm90<T, shape.filters, shape.warpgroups>;
+  constexpr auto kKernel = &small_c_fwd_sm90<T, shape.filters, shape.warpgroups, kPlain>;
   cuda::allow_shared_memory<kKernel>(cuda::kAllThatABlockMayHave);
   cuda::launch_kernel(kKernel, {blocks, 128 * shape.warpgroups, params.shared_bytes}, stream, params);
 }
 
 template <class T>
 LaunchShape launch_of(int shape) {
-  return tile::entry_at<kShapeCount>(shape,
-                                     [](auto instance) -> LaunchShape { return &launch_instance<T, instance()>; });
+  return tile::entry_at<kShapeCount>(
+      shape, [](auto instance) -> LaunchShape { return &launch_instance<T, instance(), false>; });
 }
 
 }  // namespace gpudnn::kernels::small_c_fwd
