@@ -152,7 +152,7 @@ void small_groups(Random& random, conv::Problem* p, std::int64_t* channels) {
   p->spatial = 2;
   p->x.type = random.pick({GPUDNN_DATA_HALF, GPUDNN_DATA_BFLOAT16, GPUDNN_DATA_HALF, GPUDNN_DATA_FLOAT});
   const auto taps = random.pick<std::int64_t>({3, 3, 3, 5, 7});
-  const auto stride = random.pick<std::int64_t>({1, 1, 2});
+  const auto stride = random.pick<std::int64_t>({1, 1, 1, 2});
   for (int i = 0; i < 2; ++i) {
     p->x.dims[2 + i] = random.between(1, taps == 3 ? 19 : 13);
     p->w.dims[2 + i] = taps;
@@ -160,7 +160,7 @@ void small_groups(Random& random, conv::Problem* p, std::int64_t* channels) {
     p->dilation[i] = 1;
     p->pad[i] = random.between(0, taps - 1);
   }
-  *channels = random.pick<std::int64_t>({1, 1, 2, 4, 8, 16});
+  *channels = random.pick<std::int64_t>({1, 1, 1, 1, 2, 4, 8, 16});
   p->groups = static_cast<std::int32_t>(std::max<std::int64_t>(1, 8 / *channels) * random.between(1, 3));
 }
 
@@ -249,11 +249,11 @@ ConvCase random_conv(Random& random) {
     if (transformable) transformable_windows(random, &p);
     const bool first = !patch && !transformable && random.chance(0.2);
     if (first) first_layer(random, &p);
-    const bool planes = !patch && !transformable && !first && random.chance(0.15);
+    const bool planes = !patch && !transformable && !first && random.chance(0.1);
     if (planes) planes_of_vectors(random, &p);
     std::int64_t channels = 0;
     std::int64_t filters = 0;
-    const bool grouped = !patch && !first && !transformable && !planes && random.chance(0.2);
+    const bool grouped = !patch && !first && !transformable && !planes && random.chance(0.3);
     if (grouped) small_groups(random, &p, &channels);
     const bool channels_last = patch || first || (!planes && random.chance(grouped ? 0.8 : 0.5));
     if (grouped) {
