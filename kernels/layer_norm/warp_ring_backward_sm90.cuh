@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kLnWarpThreads, layer_norm_warp_ring_blocks(kP
   };
   if (threadIdx.x == 0) {
     for (std::uint64_t& barrier : full) ptx::mbarrier_init(&barrier, 1);
-    for (std::uint64_t& barrier : empty) ptx::mbarrier_init(&barrier, kLnWarpRings);
+    for (std::uint64_t& barrier : empty) ptx::mbarrier_init(&barrier, kLnWarpThreads);
     ptx::fence_mbarrier_init();
     for (int stage = 0; stage < kStages; ++stage) ask(stage, first + static_cast<unsigned>(stage) * step);
   }
@@ -145,8 +145,7 @@ __global__ void __launch_bounds__(kLnWarpThreads, layer_norm_warp_ring_blocks(kP
         tile::store_pack(dx + k * 32 * N, tile::narrow_pack<T>(x));
       }
     }
-    __syncwarp();  // the stage was read
-    if (lane == 0) ptx::mbarrier_arrive(&empty[state.stage]);
+    ptx::mbarrier_arrive(&empty[state.stage]);  // each thread for what it has read
     state.next();
   }
   ptx::griddepcontrol_launch_dependents();
