@@ -49,8 +49,11 @@ std::int64_t samples_of(const LayerNormParams& params) {
   return samples;
 }
 
-// Threads of a multiprocessor that the registers of a thread with that many packs leave room for.
-int resident_threads(int packs) { return packs == 1 ? 1024 : 512; }
+// Threads of a multiprocessor that the registers of a thread with that many packs of so many elements leave room for.
+int resident_threads(const Cut& cut, int width) {
+  if (cut.packs == 1) return 1024;
+  return cut.lanes > 0 && width == 4 ? kLnBackwardFloatBlocks * kLnWarpThreads : 512;
+}
 
 Cut cut_of(const LayerNormParams& params) {
   const int width = 16 / tile::any_type_bytes(params.x.type);
@@ -89,7 +92,7 @@ Cut cut_of(const LayerNormParams& params) {
     cut.steps = rows;
   }
   const int blocks = cut.warp_rings ? layer_norm_warp_ring_blocks(packs)
-                                    : tile::greatest(resident_threads(cut.packs) / cut.threads, 1);
+                                    : tile::greatest(resident_threads(cut, width) / cut.threads, 1);
   const std::int64_t resident =
       tile::greatest<std::int64_t>(params.multiprocessors * blocks / cut.cluster / samples, 1);
   cut.parts = tile::least(resident, cut.steps);

@@ -67,9 +67,12 @@ struct LayerNormRowGradient {
 };
 
 constexpr int kLnBackwardThreads = 512;  // of a block with one row, at most
+// Blocks of a multiprocessor whose warps have rows of floats, two packs a thread: as many as what is under way fills.
+constexpr int kLnBackwardFloatBlocks = 7;
 
 template <class T, int kPacks, int kLanes>
-__global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThreads)
+__global__ void __launch_bounds__(kLanes > 0 ? kLnWarpThreads : kLnBackwardThreads,
+                                  kLanes > 0 && kPacks == 2 && std::is_same_v<T, float> ? kLnBackwardFloatBlocks : 1)
     layer_norm_rows_backward(const __grid_constant__ LayerNormBackwardArgs args,
                              const __grid_constant__ tile::LoopNest<kLnSlots> rows) {
   constexpr int N = tile::kPackWidth<T>;
