@@ -53,6 +53,7 @@ struct LayerNormResidentArgs {
   std::int32_t cluster;
   std::uint32_t row_step;   // rows that the grid takes at once
   std::int32_t join_lanes;  // row_groups_sm90.cuh: a power of two
+  float part_values;        // there: of a row, that each warp has; 0: not all have as many
   float epsilon;
   float one_over_length;
 };

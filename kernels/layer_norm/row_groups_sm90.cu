@@ -18,8 +18,10 @@ void launch(LayerNormResidentArgs args, const LayerNormResidentAround& around, c
   args.cluster = 1;
   while (all > args.cluster * most) args.cluster *= 2;
   const int threads = ((all + args.cluster - 1) / args.cluster + 31) / 32 * 32;
+  const int warps = args.cluster * threads / 32;
+  args.part_values = args.packs == warps * 32 * kLnGroupPacks ? 32.0f * kLnGroupPacks * kLnHalves : 0.0f;
   args.join_lanes = 1;
-  while (args.join_lanes < 32 && args.join_lanes < args.cluster * threads / 32) args.join_lanes *= 2;
+  while (args.join_lanes < 32 && args.join_lanes < warps) args.join_lanes *= 2;
   cuda::launch_kernel(layer_norm_row_groups<T, kAround>,
                       cuda::clusters_of((args.rows + kLnGroupRows - 1) / kLnGroupRows, args.cluster, threads), stream,
                       args, around);
@@ -44,7 +46,8 @@ bool layer_norm_row_groups_fit(const LayerNormParams& params) {
     if (!tile::is_aligned(pointer, 16)) return false;
   const auto activation = resident_activation(around);
   if (!as_x && params.out.type != tile::AnyType::e4m3) return false;
-  if (activation.mode == gemm::Activation::gelu) return around.residual == nullptr;
+  if (activation.mode == gemm::Activation::gelu)
+    return around.residual == nullptr && around.amax == nullptr && around.factor == nullptr && around.number == 1;
   return clamps_at_zero(activation) || activation.mode == gemm::Activation::identity ||
          activation.mode == gemm::Activation::swish;
 }

@@ -15,12 +15,13 @@
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/mma_sync.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/tile/rounded_math.cuh"
 
 namespace gpudnn::kernels {
 
-// What stands around the norm that an instance has code for: nothing, what is behind it (GELU in an instance of its
-// own), or a residual before it too.
+// What stands around the norm that an instance has code for: nothing, what is behind it (GELU alone, in an instance of
+// its own), or a residual before it too.
 enum LayerNormGroupAround : int { kLnNothing, kLnBehind, kLnGelu, kLnBoth };
 // So that a multiprocessor has room for 7, 6 and 5 blocks of 128 threads.
 constexpr int layer_norm_group_registers(int around) {
@@ -63,6 +64,14 @@ __device__ __forceinline__ float warp_sum_of_packs(const tile::Pack<T, 8> (&pack
   return warp_sum_of_products(sums);
 }
 
+// A place in global memory that is worked out once: else each access works out its own from the kernel's parameters.
+template <class T>
+__device__ __forceinline__ T* pinned(T* pointer) {
+  auto address = static_cast<std::int64_t>(__cvta_generic_to_global(pointer));
+  ptx::pin(&address);
+  return static_cast<T*>(__cvta_global_to_generic(static_cast<std::size_t>(address)));
+}
+
 template <class T, int kAround>
 __global__ void __maxnreg__(layer_norm_group_registers(kAround))
     layer_norm_row_groups(const __grid_constant__ LayerNormResidentArgs args,
@@ -83,11 +92,13 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
   const int thread = static_cast<int>(rank * blockDim.x + threadIdx.x);
   const int threads = args.cluster * static_cast<int>(blockDim.x);
   const int column = thread * N;
-  const int step = threads * N;
+  const unsigned step = static_cast<unsigned>(threads) * N;
+  const bool is_full = args.part_values > 0;  // each thread has kPacks packs of a row
   const int parts = warps * args.cluster;
   const auto is_mine = [&](int k) { return thread + k * threads < args.packs; };
   // Values that a warp of the cluster has of a row.
   const auto values_of = [&](int number) {
+    if (is_full) return args.part_values;
     int count = 0;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) count += min(max(args.packs - number * 32 - k * threads, 0), 32);
@@ -110,18 +121,26 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
   const std::uint32_t row = group * kRows;
   const auto is_row = [&](int r) { return row + static_cast<unsigned>(r) < args.rows; };
   const auto load = [&](const void* from, Pack(&packs)[kRows][kPacks]) {
+    const T* begin[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kRows; ++r)
+      begin[r] = pinned(static_cast<const T*>(from) +
+                        (min(row + static_cast<unsigned>(r), args.rows - 1) * args.x_row + column));
+    if (is_full) {
 #pragma unroll
-      for (int k = 0; k < kPacks; ++k) packs[r][k].fill(T{0});
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int k = 0; k < kPacks; ++k) packs[r][k] = tile::load_pack<T, N>(begin[r] + k * step);
+      }
+      return;
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const T* const begin =
-          static_cast<const T*>(from) + (min(row + static_cast<unsigned>(r), args.rows - 1) * args.x_row + column);
 #pragma unroll
-      for (int k = 0; k < kPacks; ++k)
-        if (is_mine(k)) packs[r][k] = tile::load_pack<T, N>(begin + k * step);
+      for (int k = 0; k < kPacks; ++k) {
+        packs[r][k].fill(T{0});
+        if (is_mine(k)) packs[r][k] = tile::load_pack<T, N>(begin[r] + k * step);
+      }
     }
   };
   Pack packs[kRows][kPacks];
@@ -129,24 +148,12 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
   [[maybe_unused]] Pack residual[kAround == kLnBoth ? kRows : 1][kPacks];  // asked for before x is waited for
   if constexpr (kAround == kLnBoth) load(around.residual, residual);
 
-  // The parameters of a pack's columns.
-  const auto parameters_of = [&](int k, float(&scale)[N], float(&bias)[N]) {
-    const auto read = [&](const LayerNormParameter& parameter, float(&values)[N]) {
-      if (parameter.type == tile::AnyType::f32)
-        load_values(static_cast<const float*>(parameter.data) + column + k * step, values);
-      else
-        load_values(static_cast<const T*>(parameter.data) + column + k * step, values);
-    };
-    fill(bias, 0.0f);
-    read(args.scale, scale);
-    if (args.bias.data != nullptr) read(args.bias, bias);
-  };
-
   const float team_values = values_of(warp);
   const float one_over_team = team_values > 0 ? ptx::rcp_approx_ftz(team_values) : 0.0f;
   [[maybe_unused]] float greatest = 0;
   [[maybe_unused]] float factor = 1;
-  if constexpr (kAround != kLnNothing) factor = around.factor != nullptr ? *around.factor : around.number;
+  if constexpr (kAround == kLnBehind || kAround == kLnBoth)
+    factor = around.factor != nullptr ? *around.factor : around.number;
   if (cluster > 1) ptx::cluster_wait();  // all blocks run, and their barriers are ready
 
   if constexpr (kAround == kLnBoth) {
@@ -282,47 +289,76 @@ __global__ void __maxnreg__(layer_norm_group_registers(kAround))
 #pragma unroll
   for (int r = 0; r < kRows; ++r) mean[r] *= -inverse[r];
 
-  const std::int64_t out = row * args.out_row + column;
+  const bool as_x = kAround == kLnNothing || args.y_as_x;
+  const unsigned out_bytes = as_x ? sizeof(T) : 1;
+  std::uint8_t* const y = static_cast<std::uint8_t*>(args.y) + (row * args.out_row + column) * out_bytes;
+  std::uint8_t* const out[kRows] = {pinned(y), pinned(y + args.out_row * out_bytes)};
+  // With parameters of one type.
+  const auto write = [&](auto type) {
+    using P = decltype(type);
+    constexpr int kWidth = tile::kPackWidth<P>, kLoads = N / kWidth;
+    const P* const scales = static_cast<const P*>(args.scale.data) + column;
+    const P* const biases = static_cast<const P*>(args.bias.data) + column;
+    const bool has_bias = args.bias.data != nullptr;
 #pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    if (!is_mine(k)) continue;
-    float scale[N], bias[N];
-    parameters_of(k, scale, bias);
+    for (int k = 0; k < kPacks; ++k) {
+      if (!is_mine(k)) continue;
+      // All asked for before one is waited for.
+      tile::Pack<P, kWidth> scale_packs[kLoads], bias_packs[kLoads];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      float values[N];
-      tile::widen_pack<float>(packs[r][k], values);
-#pragma unroll
-      for (int i = 0; i < N; ++i) values[i] = fmaf(fmaf(values[i], inverse[r], mean[r]), scale[i], bias[i]);
-      if constexpr (kAround != kLnNothing) {
-        if constexpr (kAround == kLnGelu) {
-#pragma unroll
-          for (float& value : values) value = tile::rounded::gelu(value);
-        } else if (around.clamps) {
-#pragma unroll
-          for (float& value : values) value = ptx::max_nan(value, 0.0f);
-        } else if (around.activation.mode == gemm::Activation::swish) {
-          const float by = around.activation.parameter * -1.44269504f;
-#pragma unroll
-          for (float& value : values) value = swish(value, by);
-        }
-        if (around.amax != nullptr) {  // a row that is read again changes nothing
-#pragma unroll
-          for (const float value : values) greatest = ptx::max_nan(greatest, fabsf(value));
-        }
-#pragma unroll
-        for (float& value : values) value *= factor;
+      for (int i = 0; i < kLoads; ++i) {
+        scale_packs[i] = tile::load_pack<P, kWidth>(scales + k * step + i * kWidth);
+        bias_packs[i].fill(P{0});
+        if (has_bias) bias_packs[i] = tile::load_pack<P, kWidth>(biases + k * step + i * kWidth);
       }
-      if (!is_row(r)) continue;
-      const std::int64_t at = out + r * args.out_row + k * step;
-      if (kAround == kLnNothing || args.y_as_x) {
-        tile::store_pack(static_cast<T*>(args.y) + at, tile::narrow_pack<T>(values));
-      } else {
-        ptx::st_global(reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(args.y) + at), e4m3_of(values));
+      float scale[N], bias[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        scale[i] = tile::widen<float>(scale_packs[i / kWidth].get(i % kWidth));
+        bias[i] = tile::widen<float>(bias_packs[i / kWidth].get(i % kWidth));
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        float values[N];
+        tile::widen_pack<float>(packs[r][k], values);
+#pragma unroll
+        for (int i = 0; i < N; ++i) values[i] = fmaf(fmaf(values[i], inverse[r], mean[r]), scale[i], bias[i]);
+        if constexpr (kAround != kLnNothing) {
+          if constexpr (kAround == kLnGelu) {
+#pragma unroll
+            for (float& value : values) value = tile::rounded::gelu(value);
+          } else if (around.clamps) {
+#pragma unroll
+            for (float& value : values) value = ptx::max_nan(value, 0.0f);
+          } else if (around.activation.mode == gemm::Activation::swish) {
+            const float by = around.activation.parameter * -1.44269504f;
+#pragma unroll
+            for (float& value : values) value = swish(value, by);
+          }
+          if constexpr (kAround != kLnGelu) {
+            if (around.amax != nullptr) {  // a row that is read again changes nothing
+#pragma unroll
+              for (const float value : values) greatest = ptx::max_nan(greatest, fabsf(value));
+            }
+#pragma unroll
+            for (float& value : values) value *= factor;
+          }
+        }
+        if (!is_row(r)) continue;
+        std::uint8_t* const at = out[r] + k * (step * out_bytes);
+        if (as_x) {
+          tile::store_pack(reinterpret_cast<T*>(at), tile::narrow_pack<T>(values));
+        } else {
+          ptx::st_global(reinterpret_cast<uint2*>(at), e4m3_of(values));
+        }
       }
     }
-  }
-  if constexpr (kAround != kLnNothing) {
+  };
+  if (args.scale.type == tile::AnyType::f32)
+    write(float{});
+  else
+    write(T{});
+  if constexpr (kAround == kLnBehind || kAround == kLnBoth) {
     if (around.amax == nullptr) return;
     // NaNs are greater than infinity.
     std::uint32_t bits = __float_as_uint(greatest);
