@@ -303,7 +303,7 @@ TEST(LayerNorm, BackwardRowsInTurn) {
   for (const char* line : {"layer_norm layer bwd bf16 nchw 83x768", "layer_norm layer bwd f16 nchw 61x512 params=f16",
                            "layer_norm ada bwd bf16 nchw n3c29w1152", "layer_norm rms bwd bf16 nchw 45x1280 nodbias",
                            "layer_norm layer bwd f16 nchw 47x872", "layer_norm layer bwd bf16 nchw 99x264 nodscale",
-                           "layer_norm ada bwd f16 nchw n5c24w600"}) {
+                           "layer_norm ada bwd f16 nchw n5c24w600", "layer_norm layer bwd f32 nchw 83x128"}) {
     LayerNormCase c = case_of(line);
     c.offset = 3;
     check_on_few_multiprocessors(c, "rows");
@@ -375,13 +375,8 @@ TEST(LayerNorm, TwentyRunsHaveTheSameBits) {
     const LayerNormExpected expected = naive(c, values);
     for (const LayerNormEngine& engine : layer_norm::engines()) {
       if (engine.backend != backend.kind() || !engine.supports(c.problem, *backend.handle()->device)) continue;
-      LayerNormImages first;
-      for (int i = 0; i < (backend.is_cuda() ? 20 : 2); ++i) {
-        LayerNormImages images;
-        ASSERT_EQ(check(backend, engine, c, values, expected, {}, &images), "") << line << ' ' << engine.name;
-        if (i == 0) first = images;
-        ASSERT_TRUE(images == first) << line << ' ' << engine.name << ": run " << i;
-      }
+      const int runs = backend.is_cuda() ? 20 : 2;
+      EXPECT_EQ(check(backend, engine, c, values, expected, {.runs = runs}), "") << line << ' ' << engine.name;
     }
   }
 }

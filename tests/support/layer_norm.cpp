@@ -264,8 +264,7 @@ LayerNormExpected naive(const LayerNormCase& c, const LayerNormValues& values) {
 }
 
 std::string check(const Backend& backend, const LayerNormEngine& engine, const LayerNormCase& c,
-                  const LayerNormValues& values, const LayerNormExpected& expected, const LayerNormOptions& options,
-                  LayerNormImages* images) {
+                  const LayerNormValues& values, const LayerNormExpected& expected, const LayerNormOptions& options) {
   const Problem& p = c.problem;
   std::vector<std::unique_ptr<DeviceTensor>> inputs;
   const auto input = [&](const TensorGeometry& tensor, const std::vector<double>& data) -> const void* {
@@ -308,15 +307,36 @@ std::string check(const Backend& backend, const LayerNormEngine& engine, const L
   args.workspace = workspace.data();
   args.workspace_bytes = bytes;
   const cuda::DeviceScope scope(site.device);
-  if (const Status status = engine.launch(site, p, args); status != GPUDNN_STATUS_SUCCESS)
+  const auto launch = [&]() -> std::string {
+    const Status status = engine.launch(site, p, args);
+    if (status == GPUDNN_STATUS_SUCCESS) return {};
     return std::string(gpudnnGetErrorString(status)) + ": " + take_error_text();
+  };
+  using Images = std::vector<std::vector<unsigned char>>;
+  const auto images = [&] {
+    Images result;
+    if (options.runs > 1)
+      for (const Output& o : outputs) result.push_back(o.tensor->image());
+    return result;
+  };
+  const Images poison = images();
+  if (std::string failure = launch(); !failure.empty()) return failure;
   for (const auto& tensor : inputs)
     if (const std::string damage = tensor->damage_anywhere(); !damage.empty()) return "an input: " + damage;
   for (const Output& o : outputs) {
     std::string wrong = o.tensor->damage_outside_elements();
     if (wrong.empty()) wrong = mismatch(o.tensor->geometry(), o.tensor->values(), *o.expected);
     if (!wrong.empty()) return std::string(o.name) + ": " + wrong;
-    if (images != nullptr) images->push_back(o.tensor->image());
+  }
+  const Images first = images();
+  for (int run = 2; run <= options.runs; ++run) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (gpudnnMemcpy(backend.handle(), outputs[i].tensor->data(), poison[i].data(), poison[i].size(),
+                       GPUDNN_MEMCPY_HOST_TO_DEVICE) != GPUDNN_STATUS_SUCCESS)
+        return "an output cannot be written: " + take_error_text();
+    }
+    if (std::string failure = launch(); !failure.empty()) return failure;
+    if (images() != first) return "run " + std::to_string(run) + " differs";
   }
   return workspace.damage().empty() ? std::string{} : "workspace: " + workspace.damage();
 }

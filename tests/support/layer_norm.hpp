@@ -40,15 +40,13 @@ struct LayerNormOptions {
   bool misaligned = false;
   bool without_workspace = false;
   int multiprocessors = 0;  // as if the device had so many; 0: as it is
+  int runs = 1;             // each on poisoned outputs; all have the first one's bits
 };
-
-// What an engine wrote, as bytes, for comparisons of runs.
-using LayerNormImages = std::vector<std::vector<unsigned char>>;
 using LayerNormEngine = Engine<layer_norm::Problem, layer_norm::Args>;
 
 // Runs the engine on poisoned outputs in guarded memory. Empty if all is well.
 [[nodiscard]] std::string check(const Backend& backend, const LayerNormEngine& engine, const LayerNormCase& c,
                                 const LayerNormValues& values, const LayerNormExpected& expected,
-                                const LayerNormOptions& options = {}, LayerNormImages* images = nullptr);
+                                const LayerNormOptions& options = {});
 
 }  // namespace gpudnn::test
