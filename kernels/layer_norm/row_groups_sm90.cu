@@ -38,7 +38,9 @@ bool layer_norm_row_groups_fit(const LayerNormParams& params) {
   for (int i = 0; i < params.between.rank; ++i)
     if (params.between.strides[kLnScale][i] != 0 || params.between.strides[kLnOther][i] != 0) return false;
   const std::int64_t packs = params.within.count() / kLnHalves;
-  if (packs <= 192 || packs > std::int64_t{kLnMaxCluster} * kInCluster * kLnGroupPacks) return false;
+  // Up to 128 packs a warp has rows of its own; those of 129 to 192 would leave half of two warps without work.
+  const bool by_a_warp = packs > 64 && packs <= 128 && !params.around.is_there() && params.out.type == params.x.type;
+  if ((packs <= 192 && !by_a_warp) || packs > std::int64_t{kLnMaxCluster} * kInCluster * kLnGroupPacks) return false;
   const LayerNormAround& around = params.around;
   const bool as_x = params.out.type == params.x.type;
   if (!around.is_there()) return as_x || params.out.type == tile::AnyType::e4m3;
