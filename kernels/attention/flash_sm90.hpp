@@ -38,7 +38,8 @@ struct FlashForwardParams {
   std::int32_t group_v = 1;
   std::int32_t dim_v = 0;
   std::int32_t row_tiles = 0;
-  std::int32_t tiles = 0;             // of all heads and batches
+  std::int32_t tiles = 0;             // of all heads and batches, and parts of those that are shared
+  std::int32_t whole_tiles = 0;       // those behind are shared: each is as many as it has warpgroups
   std::int32_t heads_of_section = 1;  // whose k and v the L2 holds: their tiles go together, the longest first
   std::int32_t batch_heads = 0;
   std::int32_t* next_tile = nullptr;  // starts at 0: tiles go to whoever is free; null: in turn

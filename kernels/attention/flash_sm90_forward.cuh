@@ -45,6 +45,8 @@ struct ForwardConfig {
   static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : kDimV > 128 ? 24 : 40;
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : kDimV > 128 ? 240 : 232;
   static constexpr bool kTakesTurns = kDimV <= 128 && kIsAlone;
+  // Tiles that are less than a round may go to more blocks, a warpgroup each.
+  static constexpr bool kSharesLast = kIsAlone && kConsumers > 1 && kDimQk <= 128 && !kAdds;
   // With as many products as o of 256 columns has, it pays to leave a maximum that has grown a little as it was:
   // probabilities stay below 2^slack, and nothing is rescaled.
   static constexpr bool kLeavesMaximum = kDimV > 128;
@@ -71,6 +73,7 @@ struct ForwardConfig {
 // A tile: the block's rows, and the column tiles that they see.
 struct ForwardTile {
   int batch, head, row, first, end;  // column tiles [first, end)
+  int only = -1;                     // the one warpgroup that makes its rows of the tile; -1: all do
   Sequence sequence;
 };
 
@@ -110,6 +113,14 @@ __device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p,
   const int end = end_column(p.mask, tile.sequence, end_row - 1);
   tile.first = first / C::kColumns;
   tile.end = end_row <= tile.row || end <= first ? tile.first : (end + C::kColumns - 1) / C::kColumns;
+  return tile;
+}
+// The same where the tiles behind the whole ones are of one warpgroup each.
+template <class C>
+__device__ __forceinline__ ForwardTile tile_or_part(const FlashForwardParams& p, int number) {
+  const int part = C::kSharesLast ? number - p.whole_tiles : -1;
+  ForwardTile tile = forward_tile<C>(p, part < 0 ? number : p.whole_tiles + part / C::kConsumers);
+  if (part >= 0) tile.only = part % C::kConsumers;
   return tile;
 }
 // The tile of a block's turn where tiles go round: every other time in the opposite order, as lengths fall.
@@ -156,7 +167,7 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
     ptx::mbarrier_arrive(&shared.tile_full[tile_turn.stage]);
     tile_turn.next();
     if (number >= p.tiles) break;
-    const ForwardTile tile = forward_tile<C>(p, number);
+    const ForwardTile tile = tile_or_part<C>(p, number);
     if (tile.end <= tile.first) continue;
     tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.q_full[q_turn.stage], C::kQBytes);
@@ -189,7 +200,7 @@ __device__ __forceinline__ void produce_added_keys(const FlashForwardParams& p, 
     const int number = __shfl_sync(0xffffffffu, read, 0);
     tile_turn.next();
     if (number >= p.tiles) return;
-    const ForwardTile tile = forward_tile<C>(p, number);
+    const ForwardTile tile = tile_or_part<C>(p, number);
     const auto* const bias =
         static_cast<const std::uint16_t*>(p.bias) + tile.batch * p.bias_strides[0] + tile.head * p.bias_strides[1];
     // Those of the next tile of keys are asked for before this one's are written.
@@ -241,9 +252,11 @@ class Consumer {
       const int number = __shfl_sync(0xffffffffu, read, 0);
       tile_turn.next();
       if (number >= p.tiles) break;
-      tile = forward_tile<C>(p, number);
+      tile = tile_or_part<C>(p, number);
       if (tile.end <= tile.first) {
         write_nothing();
+      } else if (C::kSharesLast && is_of_other()) {
+        pass_by();
       } else {
         multiply();
         write();
@@ -254,14 +267,15 @@ class Consumer {
   }
 
  private:
-  // Instances that add are short of registers. There the warpgroup is a number that the compiler knows to be one for a
-  // warp, and of a descriptor the lower half alone advances, as no address carries: descriptors stay in fewer
-  // registers. Elsewhere that gains nothing.
+  // Instances that add are short of registers. There, as where there is one, the warpgroup is a number that the
+  // compiler knows to be one for a warp, and of a descriptor the lower half alone advances, as no address carries:
+  // descriptors stay in fewer registers. Elsewhere that gains nothing.
   [[nodiscard]] __device__ __forceinline__ int warpgroup() const {
+    if constexpr (C::kConsumers == 1) return 0;
     return C::kAdds ? __shfl_sync(0xffffffffu, place.warpgroup, 0) : place.warpgroup;
   }
   static __device__ __forceinline__ std::uint64_t advance(std::uint64_t descriptor, std::uint64_t by) {
-    if constexpr (!C::kAdds) return descriptor + by;
+    if constexpr (!C::kAdds && C::kConsumers > 1) return descriptor + by;
     const std::uint32_t low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(by);
     return (descriptor >> 32 << 32) | low;
   }
@@ -516,6 +530,28 @@ class Consumer {
     v_turn.next();
   }
 
+  // Whether the tile is another warpgroup's. By a vote, as where consumers begin.
+  [[nodiscard]] __device__ __forceinline__ bool is_of_other() const {
+    return __all_sync(0xffffffffu, tile.only >= 0 && tile.only != place.warpgroup);
+  }
+  // What the others do in a tile of one: they give back what it reads, and take their turns.
+  __device__ __forceinline__ void pass_by() {
+    tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
+#pragma unroll 1
+    for (int j = tile.first; j < tile.end; ++j) {
+      wait_for_keys();
+      ping_pong_wait();
+      ping_pong_pass();
+      release_keys();
+      tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+      release(&shared.v_empty[v_turn.stage]);
+      v_turn.next();
+    }
+    static_assert(!C::kSharesLast || !C::kOInQ, "q is given back once it is read");
+    release(&shared.q_empty[q_turn.stage]);
+    q_turn.next();
+  }
+
   __device__ __forceinline__ void write_row_values(int row, bool inside, float most, float sum) {
     if (row >= p.mask.length_q) return;
     const auto put = [&](const FlashRowValues& values, float value) {
@@ -652,7 +688,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   }
   __syncthreads();
   if constexpr (!C::kIsAlone) {
-    if (threadIdx.x < C::kConsumers * kWarpgroup) {
+    // A vote: the compiler then knows that all lanes go the same way, and keeps the stages in registers of the warp.
+    if (__all_sync(0xffffffffu, threadIdx.x < C::kConsumers * kWarpgroup)) {
       Consumer<C>(p, shared).run();
     } else if (threadIdx.x == C::kConsumers * kWarpgroup) {
       produce<C>(p, shared);

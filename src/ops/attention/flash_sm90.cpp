@@ -163,6 +163,18 @@ int forward_shape(const Problem& problem) {
   return shape;
 }
 
+// Where the last round of tiles leaves most blocks without one, blocks share its tiles, a warpgroup's rows each: alone,
+// a warpgroup takes little more than half of a tile's time.
+void share_last_round(const kernels::FlashForwardShape& shape, std::int32_t multiprocessors,
+                      kernels::FlashForwardParams* params) {
+  const std::int32_t parts = shape.rows / 64;
+  const std::int32_t rest = params->tiles % multiprocessors;
+  if (shape.blocks != 1 || shape.dim_qk > 128 || shape.adds || params->mask.lengths_kv != nullptr) return;
+  if (rest * parts > multiprocessors) return;
+  params->whole_tiles = params->tiles - rest;
+  params->tiles = params->whole_tiles + rest * parts;
+}
+
 }  // namespace
 
 std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int64_t blocks) {
@@ -257,12 +269,14 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   params.dim_v = static_cast<std::int32_t>(problem.dim_v());
   params.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
-  params.tiles = params.row_tiles * params.batch_heads;
+  params.tiles = params.whole_tiles = params.row_tiles * params.batch_heads;
   params.heads_of_section = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
   // Tiles of different lengths go to whoever is free; others are the same for all.
-  const bool differs = problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0;
+  const bool differs = has_bounds(problem) || problem.has_length_kv != 0;
   if (differs && params.tiles > its.blocks * site.device.multiprocessors) {
     params.next_tile = static_cast<std::int32_t*>(site.workspace);
+  } else {
+    share_last_round(its, site.device.multiprocessors, &params);
   }
   params.scale = magnitude_of(problem.scale);
   params.scale_log2 = static_cast<float>(static_cast<double>(params.scale) * kLog2E);
