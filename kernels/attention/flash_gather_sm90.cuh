@@ -121,11 +121,25 @@ class GatherProducer {
   }
 
  private:
+  // Bias that all batches of a head share comes to the L2 once, if their tiles go together: each tile of rows for all
+  // batches, then the next, then the next head.
+  [[nodiscard]] __device__ __forceinline__ bool shares_bias() const {
+    const AttentionBias& bias = p.problem.bias;
+    return C::kAddsBias && p.splits == 1 && bias.strides[0] == 0 && bias.strides[1] != 0 && p.heads_of_section == 1;
+  }
+  [[nodiscard]] __device__ __forceinline__ int with_same_bias(int number) const {
+    const int batches = p.batch_heads / p.heads;
+    const int rows = number / batches;  // of all heads
+    const int batch = number - rows * batches;
+    const int head = rows / p.row_tiles;
+    return (batch * p.heads + head) * p.row_tiles + rows - head * p.row_tiles;
+  }
+
   __device__ __forceinline__ void describe(int number, bool exists, GatherWork* work) {
     const AttentionParams& a = p.problem;
     work->number = number;
     if (!exists) return;
-    const GatherTile tile = gather_tile<C>(p, number);
+    const GatherTile tile = gather_tile<C>(p, shares_bias() ? with_same_bias(number) : number);
     work->tile = tile;
     work->k = gather_source(a.k, tile.batch, tile.head / p.group_k, tile.sequence.length_kv, a.dim_qk);
     work->v = gather_source(a.v, tile.batch, tile.head / p.group_v, tile.sequence.length_kv, a.dim_v);
