@@ -1,6 +1,7 @@
 // What the launchers of the gather engines share.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "kernels/attention/attention_simt.hpp"
 #include "kernels/attention/flash_dbias_sm80.hpp"
@@ -49,18 +50,33 @@ std::int64_t best_splits(const Problem& problem, const Device& device, const Gat
     return std::max(static_cast<double>(columns) * dims * 2 * resident / tiles.bytes, multiplies);
   };
   const double row_bytes = static_cast<double>(shape.rows * shape.heads * problem.batch() * problem.dim_v()) * 8;
-  std::int64_t best = 1;
+  // One call asks for support, workspace and launch: all that the answer is of, and the last answer.
+  const std::array<double, 9> asked = {double(steps), double(all_tiles), double(places), double(columns),     dims,
+                                       row_bytes,     multiplies,        tiles.bytes,    is_short ? 1.0 : 0.0};
+  thread_local std::array<double, 9> last_asked{};
+  thread_local std::int64_t best = 1;
+  if (asked == last_asked) return best;
+  last_asked = asked;
+  best = 1;
   double least = 0;
-  for (std::int64_t splits = 1; splits <= std::min<std::int64_t>(steps, kernels::kFlashGatherMaxSplits); ++splits) {
+  const std::int64_t most = std::min<std::int64_t>(steps, kernels::kFlashGatherMaxSplits);
+  for (std::int64_t splits = 1; splits <= most;) {
     const std::int64_t whole_waves = all_tiles * splits / places;
     const std::int64_t rest = all_tiles * splits - whole_waves * places;
-    const auto steps_each = static_cast<double>((steps + splits - 1) / splits);
+    const std::int64_t steps_of_split = (steps + splits - 1) / splits;
+    const auto steps_each = static_cast<double>(steps_of_split);
     double time = static_cast<double>(whole_waves) * (kBlock + steps_each * step_of(places));
     if (rest > 0) time += kBlock + steps_each * step_of(is_short ? rest : places);
     if (splits > 1) {
-      time += kCombine + kSplit * static_cast<double>(splits) + static_cast<double>(splits) * row_bytes / tiles.bytes;
+      const double combining =
+          kCombine + kSplit * static_cast<double>(splits) + static_cast<double>(splits) * row_bytes / tiles.bytes;
+      if (kBlock + combining > least) break;  // more splits take longer to combine
+      time += combining;
     }
     if (splits == 1 || time < least) least = time, best = splits;
+    if (steps_of_split == 1) break;
+    // As many steps in more splits take longer: next is the first number with fewer.
+    splits = (steps + steps_of_split - 2) / (steps_of_split - 1);
   }
   return best;
 }
