@@ -77,7 +77,10 @@ def reference(p, torch, q, k, v, bias, d_o):
 def build(problem, torch, cudnn, handle, expected=None):
     """The graph and its pack: every tensor with small random values, lengths and offsets as whole as they can be. What each
     output is in double goes to `expected`, by name beside its memory, if it is a dictionary."""
-    p, kind = problem, getattr(torch, TYPES[problem.type])
+    p = problem
+    if p.type == "f8e4m3":
+        return build_float8(p, torch, cudnn, handle)
+    kind = getattr(torch, TYPES[p.type])
     if p.values.get("softcap"):
         raise NotImplementedError("the frontend's soft cap is a function of the caller's")
     io = {"bf16": cudnn.data_type.BFLOAT16, "f16": cudnn.data_type.HALF}[p.type]
@@ -187,6 +190,50 @@ def build(problem, torch, cudnn, handle, expected=None):
     graph.build_plans()
     if expected is not None:
         expected.update({name: (memory, true[name]) for name, memory in results.items()})
+    return graph, pack
+
+
+def build_float8(p, torch, cudnn, handle):
+    """The same forward in e4m3, every scale 1, without options but bounds."""
+    if p.backward:
+        raise NotImplementedError("8-bit floats forward alone")
+    float8, real = cudnn.data_type.FP8_E4M3, cudnn.data_type.FLOAT
+    graph = cudnn.pygraph(handle=handle, io_data_type=float8, intermediate_data_type=real, compute_data_type=real)
+    pack = {}
+
+    def given(memory, kind):
+        tensor = graph.tensor(dim=list(memory.shape), stride=list(memory.stride()), data_type=kind)
+        pack[tensor] = memory
+        return tensor
+
+    def rows(heads, length, dim):
+        return torch.randn(p.b, heads, length, dim, device="cuda").to(torch.float8_e4m3fn)
+
+    def made(tensor, memory, kind):
+        tensor.set_output(True).set_dim(list(memory.shape)).set_stride(list(memory.stride())).set_data_type(kind)
+        pack[tensor] = memory
+
+    one = torch.ones(1, 1, 1, 1, device="cuda")
+    scales = ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o")
+    options = {name: given(one.clone(), real) for name in scales}
+    if "causal" in p.flags:
+        options["right_bound"] = 0
+        options["diagonal_alignment"] = cudnn.diagonal_alignment.TOP_LEFT
+    shapes = {"q": (p.h, p.sq, p.d), "k": (p.hk, p.sk, p.d), "v": (p.hk, p.sk, p.dv)}
+    options.update({name: given(rows(*shape), float8) for name, shape in shapes.items()})
+    out, stats, amax_s, amax_o = graph.sdpa_fp8(
+        generate_stats="stats" in p.flags, attn_scale=float(p.values.get("scale", 1)), **options
+    )
+    made(out, rows(p.h, p.sq, p.dv), float8)
+    if "stats" in p.flags:
+        made(stats, torch.empty(p.b, p.h, p.sq, 1, device="cuda"), real)
+    made(amax_s, one.clone(), real)
+    made(amax_o, one.clone(), real)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
     return graph, pack
 
 

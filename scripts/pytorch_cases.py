@@ -321,8 +321,17 @@ def random_attention(torch, draw):
             y = torch.nn.functional.scaled_dot_product_attention(
                 *leaves, attn_mask=mask, is_causal=causal, scale=scale, enable_gqa=grouped
             )
-        y.backward(torch.randn(y.shape, device="cuda", dtype=torch.float64).to(dtype))
-        return [y] + [t.grad for t in leaves]
+        d_y = torch.randn(y.shape, device="cuda", dtype=torch.float64).to(dtype)
+        y.backward(d_y)
+        # The same by PyTorch's own sums, in double.
+        wide = [t.detach().double().requires_grad_() for t in leaves]
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            expected = torch.nn.functional.scaled_dot_product_attention(
+                *wide, attn_mask=mask if mask is None else mask.double(), is_causal=causal, scale=scale,
+                enable_gqa=grouped,
+            )
+        expected.backward(d_y.double())
+        return [y] + [t.grad for t in leaves], [expected] + [t.grad for t in wide]
 
     return text, body
 
