@@ -1,7 +1,7 @@
 // The kernel of lse and delta of flash_sm90's backward engines, and its launch.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
-#include "kernels/attention/flash_sm90.hpp"
+#include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "kernels/attention/flash_tile.cuh"
 
 namespace gpudnn::kernels {
@@ -13,7 +13,8 @@ using namespace flash;  // NOLINT
 constexpr int kDeltaThreads = 256;
 static_assert(kFlashBackwardPitch % (kDeltaThreads / 8) == 0, "the rows of a block are of one head");
 template <class T>
-__global__ void __launch_bounds__(kDeltaThreads) flash_delta_sm90(const __grid_constant__ FlashDeltaParams p) {
+__global__ void __launch_bounds__(kDeltaThreads)
+    flash_delta_sm90(const __grid_constant__ FlashDeltaParams p, int lead) {
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kDeltaThreads + threadIdx.x;
   if (thread < p.zeroed_words) p.zeroed[thread] = 0;
   const int lanes = p.dim_v <= 64 ? 8 : 16;
@@ -21,11 +22,12 @@ __global__ void __launch_bounds__(kDeltaThreads) flash_delta_sm90(const __grid_c
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   const auto blocks_of_head = static_cast<unsigned>(p.pitch) / rows;
   const auto batch_head = static_cast<int>(blockIdx.x / blocks_of_head);
-  const int row = static_cast<int>(blockIdx.x % blocks_of_head) * rows + static_cast<int>(threadIdx.x) / lanes;
-  const std::int64_t index = batch_head * p.pitch + row;
+  const int place = static_cast<int>(blockIdx.x % blocks_of_head) * rows + static_cast<int>(threadIdx.x) / lanes;
+  const std::int64_t index = batch_head * p.pitch + place;
+  const int row = place - lead;
   const int batch = batch_head / p.heads;
   const int head = batch_head % p.heads;
-  const bool inside = row < sequence_of(p.mask, batch).length_q;
+  const bool inside = row >= 0 && row < sequence_of(p.mask, batch).length_q;
   float sum = 0.0F;
   if (inside) {
     const T* const o = static_cast<const T*>(p.o.data) + row_offset(p.o, batch, head, row);
@@ -59,24 +61,29 @@ __global__ void __launch_bounds__(kDeltaThreads) flash_delta_sm90(const __grid_c
     const float stats = static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
     if (stats != -INFINITY) lse = stats * kLog2E;
     if (p.alibi_slopes != nullptr)
-      lse = fmaf(p.alibi_slopes[head] * kLog2E, static_cast<float>(row % p.tile_rows), lse);
+      lse = fmaf(p.alibi_slopes[head] * kLog2E, static_cast<float>(place % p.tile_rows), lse);
   }
   p.lse[index] = lse;
   p.delta[index] = inside ? sum : 0.0F;
 }
 
 template <class T>
-void launch_delta_type(const FlashDeltaParams& params, CUstream_st* stream) {
+void launch_delta_type(const FlashDeltaParams& params, int lead, CUstream_st* stream) {
   const int rows = kDeltaThreads / (params.dim_v <= 64 ? 8 : 16);
   const auto blocks = static_cast<unsigned>(params.pitch * params.batch_heads / rows);
-  cuda::launch_kernel(flash_delta_sm90<T>, {blocks, kDeltaThreads}, stream, params);
+  cuda::launch_kernel(flash_delta_sm90<T>, {blocks, kDeltaThreads}, stream, params, lead);
 }
 
 }  // namespace
 
+void launch_flash_fused_delta_sm90(const FlashDeltaParams& params, std::int32_t lead, tile::ElementType type,
+                                   CUstream_st* stream) {
+  if (type == tile::ElementType::f16) return launch_delta_type<tile::Half>(params, lead, stream);
+  launch_delta_type<tile::BFloat16>(params, lead, stream);
+}
+
 void launch_flash_delta_sm90(const FlashDeltaParams& params, tile::ElementType type, CUstream_st* stream) {
-  if (type == tile::ElementType::f16) return launch_delta_type<tile::Half>(params, stream);
-  launch_delta_type<tile::BFloat16>(params, stream);
+  launch_flash_fused_delta_sm90(params, 0, type, stream);
 }
 
 }  // namespace gpudnn::kernels

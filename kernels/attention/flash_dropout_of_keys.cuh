@@ -10,11 +10,12 @@
 namespace gpudnn::kernels::flash {
 
 // Which of a thread's probabilities are kept where rows of its fragments are keys, of tiles of 16 queries from `row`, a
-// multiple of 16, on: bit 4 (i % 4) + w + 16 e of word i / 4 is that of element 8 i + 2 w + e. A block has queries r
-// and r + 8 and keys c, c + 1, c + 8, c + 9, so lanes 4 apart need halves of the same two: each makes one of them.
+// multiple of 16 that may be negative, on: bit 4 (i % 4) + w + 16 e of word i / 4 is that of element 8 i + 2 w + e. A
+// block has queries r and r + 8 and keys c, c + 1, c + 8, c + 9, so lanes 4 apart need halves of the same two: each
+// makes one of them.
 template <int kBlocks>
 __device__ __forceinline__ void draw_of_keys(const DropoutKey& key, std::uint32_t threshold, std::uint32_t batch_head,
-                                             std::uint32_t row, std::uint32_t column,
+                                             std::int32_t row, std::uint32_t column,
                                              std::uint32_t (&kept)[(kBlocks + 3) / 4]) {
   const std::uint32_t odd = column % 2;
   // Rounds 1 and 2 but for what differs, and the first product of round 3.
@@ -24,7 +25,7 @@ __device__ __forceinline__ void draw_of_keys(const DropoutKey& key, std::uint32_
   const std::uint32_t key0 = key.key0 + kPhiloxStep0;
   const std::uint32_t key1 = key.key1 + kPhiloxStep1;
   const std::uint32_t word0 = high_word(second) ^ low_word(of_head) ^ key0;
-  const std::uint32_t counter = row / 2 + threadIdx.x % 4 * 2 + odd;
+  const std::uint32_t counter = static_cast<std::uint32_t>(row / 2) + threadIdx.x % 4 * 2 + odd;
 #pragma unroll
   for (int first = 0; first < kBlocks; first += 4) {
     constexpr int kMost = kBlocks < 4 ? kBlocks : 4;

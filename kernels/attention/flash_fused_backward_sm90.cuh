@@ -2,13 +2,13 @@
 //
 //   P = 2^(scale log2(e) q k^T - lse), dS = P (dO v^T - delta);  dv = P^T dO, dk = scale dS^T q;  dq = scale dS k
 //
-// A block stays and takes tiles of 128 keys, k and v, one after the other. For each it walks down over the tiles of
-// queries that see it: q and lse come through a ring of three stages by TMA, dO and delta through one of two. Each of
-// two consumer warpgroups has 64 keys: S^T = k q^T and dP^T = v dO^T come from shared memory; P^T and dS^T stay in
-// registers as the A operand of dv += P^T dO and dk += dS^T q. dS goes to shared memory too, K-major, and dq^T = k^T dS
-// of all 128 keys is divided among the warpgroups by its rows (D = 128) or its columns (D = 64). Its fragments go to
-// shared memory as they are, and a thread adds them to a tile of floats in device memory, in the order of fragments, by
-// cp.reduce.async.bulk. A last kernel scales dq and puts it into rows.
+// A block stays and takes tiles of 128 keys, k and v, one after the other. For each it goes through the tiles of
+// queries that see it, downwards (QueryTiles): q and lse come through a ring of three stages by TMA, dO and delta
+// through one of two. Each of two consumer warpgroups has 64 keys: S^T = k q^T and dP^T = v dO^T come from shared
+// memory; P^T and dS^T stay in registers as the A operand of dv += P^T dO and dk += dS^T q. dS goes to shared memory
+// too, K-major, and dq^T = k^T dS of all 128 keys is divided among the warpgroups by its rows (D = 128) or its columns
+// (D = 64). Its fragments go to shared memory as they are, and a thread adds them to a tile of floats in device memory,
+// in the order of fragments, by cp.reduce.async.bulk. A last kernel scales dq and puts it into rows.
 //
 // The second warpgroup starts half a tile late, so that one multiplies while the other is at its exponentials. So that
 // neither waits for the other, the first one makes dq two tiles late and the second one a tile late.
@@ -19,7 +19,11 @@
 // order of their tickets. So what is waited for belongs to a block that runs, and waits itself for lower tickets alone;
 // the lowest that is not done waits for none. Few wait at all: neighbours on the same head go through the query tiles
 // in the same direction and stay about one tile apart, and only the threads that add wait, tiles behind the products.
-// With the causal mask the longest tiles come first.
+// With the causal mask the longest tiles come first. With a window, whose queries move with the keys, tiles of keys
+// start in the middle of their queries, so that neighbours are at the same ones and the L2 holds what they share.
+//
+// With the causal mask alone all tiles of keys see the last query. Tiles of 112 queries (D = 64) end there, and the
+// first one of a sequence is the one that is cut, which the first tile of keys alone sees.
 //
 // Budget, D = 128, tile 128 x 64, cycles of a multiprocessor: products 5 x 512 = 2560; shared memory 2944 (operands
 // 2048, dq written and read 512, q and dO 256, dS 128); exponentials 512. Registers of a consumer: dk and dv 128, S
@@ -44,6 +48,11 @@
 // then dk and dv are left in float, and a last kernel adds up the parts. Rows beyond a sequence's length are cleared in
 // shared memory, as 0 times a NaN is none. Head dimensions are multiples of 8.
 //
+// Where shared memory is given back, one lane arrives for its warp, behind what all lanes do together (__syncwarp, or
+// wgmma). racecheck does not see that order: it names what the lanes read and the next copy writes. With every lane
+// arriving, and nothing else changed, it names nothing (8 reports before with head dimension 192, on the same cases);
+// that costs 4 % with 128.
+//
 // Longer than most files: the order of one tile's products, waits and fences is one argument.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -53,10 +62,8 @@
 #include "kernels/attention/flash_fused_backward_sm90_load.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
-#include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
-#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
 
@@ -116,7 +123,7 @@ class FusedConsumer {
     if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
     ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
     if (left > 0) {
-      int j = tile->queries.end - 1;
+      int j = tile->queries.start;
       int member = 0;  // query head of the group
       // Half a tile late.
       if (place.warpgroup == 1) ptx::barrier_sync(kFusedStarts, C::kConsumers * kWarpgroup);
@@ -125,7 +132,7 @@ class FusedConsumer {
         step(j, member, i);
         if (++member == members()) {
           member = 0;
-          --j;
+          j = tile->queries.after(j);
         }
       }
       ptx::wgmma_wait_group<0>();
@@ -156,12 +163,8 @@ class FusedConsumer {
   // Query heads that the tile's keys meet.
   __device__ __forceinline__ int members() const { return C::kHasParts ? tile->members : p.group; }
 
-  // A value that is made anew in each tile: kept over the loop, as the compiler prefers, it would cost a register.
-  static __device__ __forceinline__ int opaque(int value) {
-    auto word = static_cast<std::uint32_t>(value);
-    ptx::pin(word);
-    return static_cast<int>(word);
-  }
+  // The row of query tile j's first query: of the first tile it may be negative.
+  [[nodiscard]] __device__ __forceinline__ int query(int j) const { return j * C::kStream - lead<C>(p); }
 
   // Rows from `rows` on of both tiles become 0: each warpgroup does it for itself.
   template <int kTileRows>
@@ -204,7 +207,7 @@ class FusedConsumer {
   // Waits for the query tile's q.
   __device__ __forceinline__ void enter(int j) {
     tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
-    const int rows = tile->sequence.length_q - j * C::kStream;
+    const int rows = tile->sequence.length_q - query(j);
     if (rows >= C::kStream || (!p.is_ragged && tile->sequence.length_q == p.mask.length_q)) return;
     tile::wait(&shared.d_o_full[turn.stage], turn.parity);
     if constexpr (C::kTurns) {
@@ -305,16 +308,6 @@ class FusedConsumer {
     }
   }
 
-  // Whether a bound or a length cuts the tile of scores. Keys beyond the length are hidden too: their P would be
-  // exp(-stats), which may be infinite.
-  __device__ __forceinline__ bool is_cut(int j) const {
-    const Sequence& q = tile->sequence;
-    const int first = j * C::kStream;
-    const int last = tile->row + C::kRows - 1;
-    return last >= q.length_kv || first < first_row(p.mask, q, last) ||
-           first + C::kStream > end_row(p.mask, q, tile->row);
-  }
-
   // Where this lane's row of a block of 8 x 8 of dS, or of bias, is: of 16 queries from 16 i on and 16 keys, four
   // blocks.
   [[nodiscard]] __device__ __forceinline__ std::uint32_t block_row(int i) const {
@@ -378,8 +371,7 @@ class FusedConsumer {
       return;
     }
     const int head = (tile->batch * p.heads + tile->head) * p.group + member;
-    draw_of_keys<C::kStream / 16>(tile->key, p.dropout.threshold, static_cast<std::uint32_t>(head),
-                                  static_cast<std::uint32_t>(j * C::kStream),
+    draw_of_keys<C::kStream / 16>(tile->key, p.dropout.threshold, static_cast<std::uint32_t>(head), query(j),
                                   static_cast<std::uint32_t>(tile->row + place.row()), kept);
   }
   // What dropout drops of the operand P becomes 0.
@@ -398,7 +390,7 @@ class FusedConsumer {
     const float scale_log2 = C::kIsScaled ? tile->scale_log2 : p.scale_log2;
     [[maybe_unused]] float added[2];
     if constexpr (C::kHasSlope) {
-      const auto distance = static_cast<float>(tile->row + place.row() - j * C::kStream);
+      const auto distance = static_cast<float>(tile->row + place.row() - query(j));
       added[0] = fmaf(tile->slope, distance, key_bias[0]);
       added[1] = fmaf(tile->slope, distance + 8.0F, key_bias[1]);
     }
@@ -410,26 +402,6 @@ class FusedConsumer {
         float base = e % 2 == 0 ? -lse.x : -lse.y;
         if constexpr (C::kHasKeys) base += C::kHasSlope ? added[e / 2] : key_bias[e / 2];
         s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale_log2, base));
-      }
-    }
-  }
-
-  // Where a bound or a length hides the score, P is 0.
-  __device__ __forceinline__ void hide(int j, float (&s)[C::kStream / 2]) {
-    const Sequence& q = tile->sequence;
-    const int offset = j * C::kStream + place.column();
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = tile->row + place.row() + 8 * half;
-      const int begin = first_row(p.mask, q, row) - offset;
-      const int end = row < q.length_kv ? end_row(p.mask, q, row) - offset : begin;
-#pragma unroll
-      for (int i = 0; i < C::kStream / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& value = s[4 * i + 2 * half + e];
-          value = 8 * i + e < end && 8 * i + e >= begin ? value : 0.0F;
-        }
       }
     }
   }
@@ -526,7 +498,7 @@ class FusedConsumer {
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
     if (consumer() % kWarpgroup != 0) return;
     ptx::tma_store_tile_5d(&p.dbias, ds + place.warpgroup * C::kPartBytes, tile->row + place.warpgroup * kPanelColumns,
-                           j * C::kStream, tile->first_head + member, tile->batch, 0);
+                           query(j), tile->first_head + member, tile->batch, 0);
     ptx::bulk_commit_group();
   }
 
@@ -585,7 +557,9 @@ class FusedConsumer {
     } else {
       plain_probabilities(q_turn.stage, j, s);
     }
-    if (is_cut(j)) hide(j, s);
+    if (is_cut<C::kRows, C::kStream>(p.mask, tile->sequence, tile->row, query(j))) {
+      hide<C::kStream>(p.mask, tile->sequence, tile->row + place.row(), query(j) + place.column(), s);
+    }
     if constexpr (C::kTurns) {
       probability_bytes(s);
     } else {
@@ -636,20 +610,7 @@ class FusedConsumer {
     const int length = tile->sequence.length_kv;
     const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
     unsigned char* const staging = staged + opaque(place.warpgroup) * 64 * kPanelBytes;
-    const std::uint32_t base = ptx::shared_address(staging);
-    const int lane = opaque(place.lane);
-    const int row = place.warp * 16 + lane / 8 % 2 * 8 + lane % 8;
-#pragma unroll
-    for (int i = 0; i < kDim / 16; ++i) {
-      std::uint32_t words[4];
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const float low = inside[e % 2] ? out[8 * i + 2 * e] * factor : 0.0F;
-        const float high = inside[e % 2] ? out[8 * i + 2 * e + 1] * factor : 0.0F;
-        words[e] = pack_halves<T>(low, high);
-      }
-      ptx::stmatrix_x4(base + swizzled_chunk<C::kRows>(row, 2 * i + lane / 16), words[0], words[1], words[2], words[3]);
-    }
+    stage_gradient<T, C::kRows>(staging, place, inside, factor, out);
     ptx::fence_proxy_async();
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
     const int first = tile->row + opaque(place.warpgroup) * 64;
@@ -685,12 +646,7 @@ class FusedConsumer {
     const std::int64_t head = (static_cast<std::int64_t>(tile->part) * p.batch + tile->batch) * p.heads + tile->head;
     const int lane = opaque(place.lane);
     const int row = opaque(place.warpgroup * 64 + place.warp * 16 + lane / 4);
-    float* const to = partial + (head * p.partial_rows + tile->row + row) * kDim + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < kDim / 8; ++i) {
-      *reinterpret_cast<float2*>(to + 8 * i) = make_float2(out[4 * i], out[4 * i + 1]);
-      *reinterpret_cast<float2*>(to + 8 * kDim + 8 * i) = make_float2(out[4 * i + 2], out[4 * i + 3]);
-    }
+    write_sums(partial + (head * p.partial_rows + tile->row + row) * kDim + lane % 4 * 2, out);
   }
 
   // The last tiles of dq have left.
@@ -809,43 +765,15 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
   const int panel = is_middle ? 1 : (C::kPanelsQk - 1) * warpgroup;
   const int row_group = is_middle ? group - (C::kDqColumns - warpgroup * C::kSharedColumns) / 8 : group;
   const int column = 16 * warp + 64 * panel;
-  const int query = j * C::kStream + 8 * row_group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
+  const int query =
+      j * C::kStream - p.lead + 8 * row_group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
   const int batch = batch_head / p.heads;
   const int length = p.dq.offset_bits != 0 ? sequence_of(p.mask, batch).length_q : p.mask.length_q;
-  if (query >= length || column >= p.dim) return;
-  float values[2][16] = {};  // query, column
-  if (p.added[slot] != 0) {
-    const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
-                               (warpgroup * kGroups + group) * kWarpgroup + warp * 32 + pair;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float4 its = from[4 * i];
-      values[0][i] = its.x * p.scale;
-      values[1][i] = its.y * p.scale;
-      values[0][8 + i] = its.z * p.scale;
-      values[1][8 + i] = its.w * p.scale;
-    }
-  }
-  T* const to = static_cast<T*>(p.dq.data) + row_offset(p.dq, batch, batch_head % p.heads, query) + column;
-  const bool aligned = (reinterpret_cast<std::uintptr_t>(to) & 15) == 0;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (query + i >= length) break;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (column + 8 * half >= p.dim) break;
-      float run[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e) run[e] = values[i][8 * half + e];
-      T* const its = to + i * p.dq.strides[2] + 8 * half;
-      if (aligned) {
-        tile::store_pack(its, tile::narrow_pack<T>(run));
-        continue;
-      }
-#pragma unroll
-      for (int e = 0; e < 8; ++e) its[e] = tile::narrow<T>(run[e]);
-    }
-  }
+  if (query < 0 || query >= length || column >= p.dim) return;
+  const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
+                             (warpgroup * kGroups + group) * kWarpgroup + warp * 32 + pair;
+  write_dq<T>(p.added[slot] != 0 ? from : nullptr, p.scale, p.dq,
+              row_offset(p.dq, batch, batch_head % p.heads, query) + column, length - query, p.dim - column);
 }
 
 }  // namespace gpudnn::kernels::flash_sm90

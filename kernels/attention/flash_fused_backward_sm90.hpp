@@ -79,6 +79,10 @@ struct FlashFusedBackwardParams {
   std::int32_t batch = 0;
   std::int32_t key_tiles = 0;
   std::int32_t query_tiles = 0;
+  // Rows of the first tile of queries before the first query, of head dimension 64 alone; and how far apart the places
+  // are where key tiles start (QueryTiles).
+  std::int32_t lead = 0;
+  std::int32_t period = 1;
   std::int32_t heads_of_section = 1;
   std::int32_t batch_heads = 0;  // of k and v, each part apart
   std::int32_t blocks = 0;       // no more than run at once
@@ -98,10 +102,14 @@ struct FlashFusedDqParams {
   std::int32_t heads = 0;
   std::int32_t dim = 0;
   std::int32_t query_tiles = 0;
+  std::int32_t lead = 0;
   std::int32_t batch_heads = 0;
   float scale = 0;
 };
 
+// As launch_flash_delta_sm90, with `lead` rows before each head's first one, which are as those beyond the sequence.
+void launch_flash_fused_delta_sm90(const FlashDeltaParams& params, std::int32_t lead, tile::ElementType type,
+                                   CUstream_st* stream);
 // dim_qk is 64 or 128, or 192 without bias, dropout and 8-bit floats.
 void launch_flash_fused_backward_sm90(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq,
                                       tile::ElementType type, int dim_qk, CUstream_st* stream);

@@ -4,10 +4,7 @@
 #pragma once
 
 #include "kernels/attention/flash_fused_backward_sm90.hpp"
-#include "kernels/attention/flash_sm90_tile.cuh"
-#include "kernels/ptx/bulk_copy.cuh"
-#include "kernels/ptx/bulk_reduce.cuh"
-#include "kernels/ptx/gpu_scope.cuh"
+#include "kernels/attention/flash_key_tiles_sm90.cuh"
 #include "kernels/ptx/tensormap_replace.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -63,17 +60,13 @@ struct FusedConfig {
   static_assert(kRows == 64 * kConsumers && kPanelsQk <= 3, "two warpgroups share a tile");
 };
 
-// Query tiles [first, end) that see any key of the tile at `row`.
-struct QueryTiles {
-  int first, end;
-};
 // Where a sequence's rows are in a tensor's map: of ragged tensors, from its first row on, in the one batch there is.
 struct MapRows {
   int batch, first;
 };
-struct FusedTile {
-  int batch, head, index, row;    // index -1: there are no more
-  int part, first_head, members;  // query heads of the group that it visits
+struct FusedTile : KeyTilePlace {  // index -1: there are no more
+  int row;
+  int first_head, members;  // query heads of the group that it visits
   QueryTiles queries;
   Sequence sequence;
   MapRows q, k, v, d_o, dk, dv;
@@ -109,13 +102,15 @@ struct FusedShared {
 
 enum FusedBarrier { kFusedBothMeet = 1, kFusedOneMeets = 2, kFusedStarts = 4 };
 
+// Rows of queries before the first one that the first tile has.
 template <class C>
-__device__ __forceinline__ QueryTiles query_tiles(const FlashMask& mask, const Sequence& s, int row) {
-  const int last = min(row + C::kRows, s.length_kv) - 1;
-  const int first = first_row(mask, s, row);
-  const int end = end_row(mask, s, last);
-  if (last < row || end <= first) return {0, 0};
-  return {first / C::kStream, (end + C::kStream - 1) / C::kStream};
+__device__ __forceinline__ int lead(const FlashFusedBackwardParams& p) {
+  return C::kDimQk == 64 ? p.lead : 0;
+}
+// Of the keys from `row` on.
+template <class C>
+__device__ __forceinline__ QueryTiles fused_queries(const FlashFusedBackwardParams& p, const Sequence& s, int row) {
+  return query_tiles<C::kStream>(p.mask, s, row, C::kRows, lead<C>(p), p.period);
 }
 
 __device__ __forceinline__ float fused_factor(const float* const (&numbers)[2]) {
@@ -124,21 +119,13 @@ __device__ __forceinline__ float fused_factor(const float* const (&numbers)[2]) 
 
 template <class C>
 __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& p, int number) {
-  const int section_tiles = p.heads_of_section * p.key_tiles;
-  const int section = number / section_tiles;
-  const int rest = number - section * section_tiles;
-  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  const int batch_head = section * p.heads_of_section + rest % heads;
   FusedTile tile;
-  tile.index = rest / heads;
+  static_cast<KeyTilePlace&>(tile) = key_tile_place(p, number);
   tile.row = tile.index * C::kRows;
-  tile.part = batch_head % p.parts;
-  tile.head = batch_head / p.parts % p.heads;
-  tile.batch = batch_head / p.parts / p.heads;
   tile.first_head = tile.head * p.group + tile.part * p.members;
   tile.members = min(p.members, p.group - tile.part * p.members);
   tile.sequence = sequence_of(p.mask, tile.batch);
-  tile.queries = query_tiles<C>(p.mask, tile.sequence, tile.row);
+  tile.queries = fused_queries<C>(p, tile.sequence, tile.row);
   tile.by_elements = false;
   tile.scale_log2 = p.scale_log2;
   if constexpr (C::kIsScaled) tile.scale_log2 *= fused_factor(p.score_factors);
@@ -185,6 +172,13 @@ __device__ __forceinline__ void copy_elements(const AttentionTensor& tensor, con
   ptx::fence_proxy_async();
 }
 
+// Where a query tile's lse and delta are.
+template <class C>
+__device__ __forceinline__ std::int64_t row_values(const FlashFusedBackwardParams& p, const FusedTile& tile, int head,
+                                                   int j) {
+  return (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + j * C::kStream;
+}
+
 // k, v, q and lse.
 template <class C>
 __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, const FusedTile& tile, int held,
@@ -216,12 +210,11 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
                        tile.head, tile.v.batch, 0);
     }
   }
-  for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+  for (int j = tile.queries.start; j >= 0; j = tile.queries.after(j)) {
     for (int member = 0; member < tile.members; ++member) {
       const int head = tile.first_head + member;
       const int stage = turn.stage;
-      const int row = j * C::kStream;
-      const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
+      const int row = j * C::kStream - lead<C>(p);
       tile::wait(&shared.q_empty[stage], turn.parity ^ 1);
       if (tile.by_elements) {
         copy_elements<C::kStream, C::kDimQk>(p.q_rows, tile, head, row, tile.sequence.length_q, p.dim_qk,
@@ -239,7 +232,7 @@ __device__ __forceinline__ void produce_tile(const FlashFusedBackwardParams& p, 
                            panel * kPanelColumns, tile.q.first + row, head, tile.q.batch, 0);
         }
       }
-      ptx::bulk_copy(shared.lse[stage], p.lse + rows, C::kStream * 4, &shared.q_full[stage]);
+      ptx::bulk_copy(shared.lse[stage], p.lse + row_values<C>(p, tile, head, j), C::kStream * 4, &shared.q_full[stage]);
       turn.next();
     }
   }
@@ -271,11 +264,11 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
     tile::wait(&shared.tile_full[slot.stage], slot.parity);
     const FusedTile& tile = shared.tile[slot.stage];
     if (tile.index < 0) return;
-    for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+    for (int j = tile.queries.start; j >= 0; j = tile.queries.after(j)) {
       for (int member = 0; member < tile.members; ++member) {
         const int head = tile.first_head + member;
         const int stage = turn.stage;
-        const int row = j * C::kStream;
+        const int row = j * C::kStream - lead<C>(p);
         tile::wait(&shared.d_o_empty[stage], turn.parity ^ 1);
         if (tile.by_elements) {
           copy_elements<C::kStream, C::kDimV>(p.d_o_rows, tile, head, row, tile.sequence.length_q, p.dim_v,
@@ -294,8 +287,8 @@ __device__ __forceinline__ void produce_d_o(const FlashFusedBackwardParams& p, F
                              panel * kPanelColumns, tile.d_o.first + row, head, tile.d_o.batch, 0);
           }
         }
-        const std::int64_t rows = (static_cast<std::int64_t>(tile.batch) * p.heads * p.group + head) * p.pitch + row;
-        ptx::bulk_copy(shared.delta[stage], p.delta + rows, C::kStream * 4, &shared.d_o_full[stage]);
+        ptx::bulk_copy(shared.delta[stage], p.delta + row_values<C>(p, tile, head, j), C::kStream * 4,
+                       &shared.d_o_full[stage]);
         turn.next();
         if constexpr (C::kHasBias) {
           produce_bias(p, tile, head, row, bias_parity, shared);
@@ -331,7 +324,7 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
     }
     ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
     if (ticket >= tiles) return;
-    if (tile.queries.end > tile.queries.first) {
+    if (tile.queries.start >= 0) {
       tile::wait(&shared.held_empty[held.stage], held.parity ^ 1);
       produce_tile<C>(p, tile, held.stage, turn, shared);
       held.next();
@@ -348,10 +341,10 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
   const int stage = C::kDqStages == 1 ? 0 : which;
   // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
   int met = 0;
-  if (tile.index > 0) met = query_tiles<C>(p.mask, tile.sequence, tile.row - C::kRows).end;
+  if (tile.index > 0) met = fused_queries<C>(p, tile.sequence, tile.row - C::kRows).end;
   const int first = (tile.batch * p.heads * p.group + tile.first_head) * p.query_tiles;
   const int end = first + tile.members * p.query_tiles;
-  for (int j = tile.queries.end - 1; j >= tile.queries.first; --j) {
+  for (int j = tile.queries.start; j >= 0; j = tile.queries.after(j)) {
     for (int base = first; base < end; base += p.query_tiles, ++turn) {
       if (static_cast<int>(turn & 1) != which) continue;
       if (p.dq == nullptr) {
@@ -360,25 +353,12 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
         continue;
       }
       std::uint32_t* const added = p.added + base + j;
-      if (j < met) {
-        while (ptx::ld_acquire_gpu(added) != static_cast<std::uint32_t>(tile.index)) {
-        }
-        // What the other block's TMA wrote is before what this one's adds.
-        ptx::fence_proxy_async_all();
-      }
+      if (j < met) await_turn(added, tile.index);
       tile::wait(&shared.dq_full[which], turn >> 1 & 1);
       float* const to = p.dq + static_cast<std::int64_t>(base + j) * C::kDqFloats;
-      if (j < met) {
-        ptx::bulk_reduce_add_f32(to, shared.dq[stage], C::kDqFloats * 4);
-      } else {
-        ptx::bulk_store(to, shared.dq[stage], C::kDqFloats * 4);
-      }
-      ptx::bulk_commit_group();
-      ptx::bulk_wait_group_read<0>();
+      start_adding(to, shared.dq[stage], C::kDqFloats * 4, j >= met);
       ptx::mbarrier_arrive(&shared.dq_empty[stage]);
-      ptx::bulk_wait_group<0>();
-      ptx::fence_proxy_async_all();
-      ptx::st_release_gpu(added, static_cast<std::uint32_t>(tile.index) + 1);
+      end_turn(added, tile.index);
     }
   }
 }

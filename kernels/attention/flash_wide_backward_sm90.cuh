@@ -30,10 +30,8 @@
 #include "kernels/attention/flash_wide_backward_sm90_load.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/st_async.cuh"
-#include "kernels/ptx/stmatrix.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
-#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
 
@@ -49,12 +47,6 @@ class WideConsumer {
     place.warp = __shfl_sync(0xffffffffu, place.warp, 0);
   }
 
-  // A value that is made anew in each tile: kept over the loop, as the compiler prefers, it would cost a register.
-  static __device__ __forceinline__ int opaque(int value) {
-    auto word = static_cast<std::uint32_t>(value);
-    ptx::pin(word);
-    return static_cast<int>(word);
-  }
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x) % kWarpgroup; }
   __device__ __forceinline__ void meet() const { ptx::barrier_sync(kWideOneMeets + kWhich, kWarpgroup); }
   // Both warpgroups have read k and v.
@@ -83,7 +75,7 @@ class WideConsumer {
       if (tile->index < 0) return;
 #pragma unroll
       for (float& value : out) value = 0.0F;
-      if (tile->end > tile->first) {
+      if (tile->queries.start >= 0) {
         tile::wait(&shared.held_full, held_parity);
         held_parity ^= 1;
         clear_keys();
@@ -180,29 +172,11 @@ class WideConsumer {
                                         float factor) {
     if (writes && p.parts > 1) {
       const std::int64_t head = (static_cast<std::int64_t>(tile->part) * p.batch + tile->batch) * p.heads + tile->head;
-      float* const to = partial + (head * p.partial_rows + tile->row + place.row()) * kDim + place.column();
-#pragma unroll
-      for (int i = 0; i < kDim / 8; ++i) {
-        *reinterpret_cast<float2*>(to + 8 * i) = make_float2(out[4 * i], out[4 * i + 1]);
-        *reinterpret_cast<float2*>(to + 8 * kDim + 8 * i) = make_float2(out[4 * i + 2], out[4 * i + 3]);
-      }
+      write_sums(partial + (head * p.partial_rows + tile->row + place.row()) * kDim + place.column(), out);
     } else if (writes) {
       const int length = tile->sequence.length_kv;
       const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
-      const std::uint32_t base = ptx::shared_address(held);
-      const int lane = opaque(place.lane);
-      const int row = place.warp * 16 + lane / 8 % 2 * 8 + lane % 8;
-#pragma unroll
-      for (int i = 0; i < kDim / 16; ++i) {
-        std::uint32_t words[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float low = inside[e % 2] ? out[8 * i + 2 * e] * factor : 0.0F;
-          const float high = inside[e % 2] ? out[8 * i + 2 * e + 1] * factor : 0.0F;
-          words[e] = pack_halves<T>(low, high);
-        }
-        ptx::stmatrix_x4(base + swizzled_chunk<64>(row, 2 * i + lane / 16), words[0], words[1], words[2], words[3]);
-      }
+      stage_gradient<T, C::kRows>(held, place, inside, factor, out);
       ptx::fence_proxy_async();
       meet();
       if (thread() == 0) {
@@ -218,18 +192,26 @@ class WideConsumer {
     if (thread() == 0) ptx::mbarrier_arrive(&shared.held_empty);
   }
 
-  // The tile of queries behind j: all query heads' of one place, one after the other.
-  __device__ __forceinline__ int next(int j) {
-    if (++member < wide_members(p)) return j;
-    member = 0;
-    return j - 1;
+  // Through the tiles of queries, all query heads' of one place one after the other: `step` is told of a tile and of
+  // the one after it, -1 behind the last.
+  template <class Step>
+  __device__ __forceinline__ void walk(const Step& step) {
+    int j = tile->queries.start;
+    int member = 0;  // query head of the group
+#pragma unroll 1
+    while (j >= 0) {
+      const bool is_last = ++member == wide_members(p);
+      const int after = is_last ? tile->queries.after(j) : j;
+      if (is_last) member = 0;
+      step(j, after);
+      j = after;
+    }
   }
 
   const FlashWideBackwardParams& p;
   WideShared<C>& shared;
   const WideTile* tile = nullptr;
   FragmentPlace place;
-  int member = 0;  // query head of the group
   tile::PipelineState<2> slot;
   tile::PipelineState<2> ds_turn;
   tile::PipelineState<C::kQStages> q_turn;
@@ -254,52 +236,20 @@ class WideScores : private WideConsumer<C, 0> {
 
   __device__ __forceinline__ void run() {
     this->run_tiles(p.dv, p.writes_dv, shared.v, p.partial_dv, 1.0F, [&] {
-      int j = tile->end - 1;
       start_scores(true);
       ptx::wgmma_wait_group<0>();
       ptx::pin(s);
-      make_weights(j);
+      make_weights(tile->queries.start);
       bool has_dq = false;
-#pragma unroll 1
-      while (j >= tile->first) {
-        const int after = this->next(j);
-        step(j, after, has_dq, after >= tile->first);
-        j = after;
+      this->walk([&](int j, int after) {
+        step(j, after, has_dq, after >= 0);
         has_dq = true;
-      }
+      });
       finish();
     });
   }
 
  private:
-  // Whether a bound or a length cuts the tile of scores. Keys beyond the length are hidden too: their P would be
-  // exp(-stats), which may be infinite.
-  __device__ __forceinline__ bool is_cut(int j) const {
-    const Sequence& q = tile->sequence;
-    const int first = j * C::kStream;
-    const int last = tile->row + C::kRows - 1;
-    return last >= q.length_kv || first < first_row(p.mask, q, last) ||
-           first + C::kStream > end_row(p.mask, q, tile->row);
-  }
-  // Where a bound or a length hides the score, P is 0.
-  __device__ __forceinline__ void hide(int j) {
-    const Sequence& q = tile->sequence;
-    const int offset = j * C::kStream + this->place.column();
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = tile->row + this->place.row() + 8 * half;
-      const int begin = first_row(p.mask, q, row) - offset;
-      const int end = row < q.length_kv ? end_row(p.mask, q, row) - offset : begin;
-#pragma unroll
-      for (int i = 0; i < C::kStream / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& value = s[4 * i + 2 * half + e];
-          value = 8 * i + e < end && 8 * i + e >= begin ? value : 0.0F;
-        }
-      }
-    }
-  }
   // s -> P.
   __device__ __forceinline__ void probabilities() {
 #pragma unroll
@@ -314,7 +264,7 @@ class WideScores : private WideConsumer<C, 0> {
   __device__ __forceinline__ void send() {
     tile::wait(&shared.p_empty, this->p_parity ^ 1);
     this->p_parity ^= 1;
-    float4* const to = reinterpret_cast<float4*>(shared.probabilities) + this->opaque(this->thread());
+    float4* const to = reinterpret_cast<float4*>(shared.probabilities) + opaque(this->thread());
 #pragma unroll
     for (int i = 0; i < 8; ++i) to[i * kWarpgroup] = make_float4(s[4 * i], s[4 * i + 1], s[4 * i + 2], s[4 * i + 3]);
     this->arrive(&shared.p_full);
@@ -325,7 +275,10 @@ class WideScores : private WideConsumer<C, 0> {
     probabilities();
     this->release_stream(&shared.q_empty[q_turn.stage]);
     q_turn.next();
-    if (is_cut(j)) hide(j);
+    const int query = j * C::kStream;
+    if (is_cut<C::kRows, C::kStream>(p.mask, tile->sequence, tile->row, query)) {
+      hide<C::kStream>(p.mask, tile->sequence, tile->row + this->place.row(), query + this->place.column(), s);
+    }
     send();
     to_operand<T, C::kStream>(s, this->weights);
   }
@@ -400,16 +353,10 @@ class WideGradients : private WideConsumer<C, 1> {
 
   __device__ __forceinline__ void run() {
     this->run_tiles(p.dk, p.writes_dk, shared.k, p.partial_dk, p.scale, [&] {
-      int j = tile->end - 1;
-      start(j, true);
+      start(tile->queries.start, true);
       ptx::wgmma_wait_group<0>();
       ptx::pin(dp);
-#pragma unroll 1
-      while (j >= tile->first) {
-        const int after = this->next(j);
-        step(j, after, after >= tile->first);
-        j = after;
-      }
+      this->walk([&](int j, int after) { step(j, after, after >= 0); });
     });
   }
 
@@ -424,7 +371,7 @@ class WideGradients : private WideConsumer<C, 1> {
 
   // dS in 16 bits.
   __device__ __forceinline__ void score_gradients() {
-    const float4* const from = reinterpret_cast<const float4*>(shared.probabilities) + this->opaque(this->thread());
+    const float4* const from = reinterpret_cast<const float4*>(shared.probabilities) + opaque(this->thread());
     const float* const delta = shared.delta + this->place.column();
     tile::wait(&shared.p_full, this->p_parity);
     this->p_parity ^= 1;
@@ -442,7 +389,7 @@ class WideGradients : private WideConsumer<C, 1> {
   // dS^T into rows of queries.
   __device__ __forceinline__ void store_ds(unsigned char* ds) {
     const std::uint32_t base = ptx::shared_address(ds);
-    const int lane = this->opaque(this->place.lane);
+    const int lane = opaque(this->place.lane);
     const int row = lane / 16 * 8 + lane % 8;
     const int chunk = 2 * this->place.warp + lane / 8 % 2;
 #pragma unroll
@@ -567,33 +514,11 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_wide_dq_sm90(const __
   const int column = kPanelColumns * panel + 16 * warp;
   const int query = j * C::kStream + 8 * group + 2 * pair;
   if (query >= p.length || column >= p.dim) return;
-  float values[2][16] = {};  // query, column
-  if (p.added[slot * kFlashWideWords] != 0) {
-    const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
-                               (panel * 8 + group) * kWarpgroup + warp * 32 + pair;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float4 its = from[4 * i];
-      values[0][i] = its.x * p.scale;
-      values[1][i] = its.y * p.scale;
-      values[0][8 + i] = its.z * p.scale;
-      values[1][8 + i] = its.w * p.scale;
-    }
-  }
-  T* const to =
-      static_cast<T*>(p.dq.data) + row_offset(p.dq, batch_head / p.heads, batch_head % p.heads, query) + column;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (query + i >= p.length) break;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (column + 8 * half >= p.dim) break;
-      float run[8];
-#pragma unroll
-      for (int e = 0; e < 8; ++e) run[e] = values[i][8 * half + e];
-      tile::store_pack(to + i * p.dq.strides[2] + 8 * half, tile::narrow_pack<T>(run));
-    }
-  }
+  const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
+                             (panel * 8 + group) * kWarpgroup + warp * 32 + pair;
+  write_dq<T>(p.added[slot * kFlashWideWords] != 0 ? from : nullptr, p.scale, p.dq,
+              row_offset(p.dq, batch_head / p.heads, batch_head % p.heads, query) + column, p.length - query,
+              p.dim - column);
 }
 
 // A thread has 8 columns of a row, grid.y counts batch and heads.

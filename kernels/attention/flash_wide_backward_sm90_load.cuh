@@ -4,10 +4,8 @@
 #pragma once
 
 #include "kernels/attention/flash_cluster_ticket.cuh"
+#include "kernels/attention/flash_key_tiles_sm90.cuh"
 #include "kernels/attention/flash_wide_backward_sm90.hpp"
-#include "kernels/ptx/bulk_copy.cuh"
-#include "kernels/ptx/bulk_reduce.cuh"
-#include "kernels/ptx/gpu_scope.cuh"
 #include "kernels/ptx/tma_tile_5d_multicast.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -32,10 +30,9 @@ struct WideConfig {
   static_assert(kDqPanels == kBlocks, "each consumer makes a panel of dq for each block");
 };
 
-struct WideTile {
-  int batch, head, index, row;  // index -1: there are no more
-  int part;
-  int first, end;  // query tiles that see any key of the cluster's
+struct WideTile : KeyTilePlace {  // index -1: there are no more
+  int row;
+  QueryTiles queries;  // of the cluster's keys
   Sequence sequence;
 };
 
@@ -68,36 +65,21 @@ struct WideShared {
 
 enum WideBarrier { kWideOneMeets = 1 };  // and the next
 
-struct WideRange {
-  int first, end;
-};
-// Query tiles that see any of `rows` keys from `row` on.
-__device__ __forceinline__ WideRange wide_range(const FlashMask& mask, const Sequence& s, int row, int rows) {
-  const int last = min(row + rows, s.length_kv) - 1;
-  const int first = first_row(mask, s, row);
-  const int end = end_row(mask, s, last);
-  if (last < row || end <= first) return {0, 0};
-  return {first / kFlashWideStream, (end + kFlashWideStream - 1) / kFlashWideStream};
+// Of all keys of a cluster.
+template <class C>
+__device__ __forceinline__ QueryTiles wide_queries(const FlashWideBackwardParams& p, const Sequence& s, int cluster) {
+  constexpr int kKeys = C::kBlocks * C::kRows;
+  return query_tiles<C::kStream>(p.mask, s, cluster * kKeys, kKeys, 0, p.period);
 }
 
 template <class C>
 __device__ __forceinline__ WideTile wide_tile(const FlashWideBackwardParams& p, int number, int rank) {
-  const int section_tiles = p.heads_of_section * p.key_tiles;
-  const int section = number / section_tiles;
-  const int rest = number - section * section_tiles;
-  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  const int batch_head = section * p.heads_of_section + rest % heads;
   WideTile tile;
-  tile.part = batch_head % p.parts;
-  tile.head = batch_head / p.parts % p.heads;
-  tile.batch = batch_head / p.parts / p.heads;
-  const int index = rest / heads;
-  tile.index = index * C::kBlocks + rank;
-  tile.row = tile.index * C::kRows;
+  static_cast<KeyTilePlace&>(tile) = key_tile_place(p, number);
   tile.sequence = sequence_of(p.mask, tile.batch);
-  const WideRange range = wide_range(p.mask, tile.sequence, index * C::kBlocks * C::kRows, C::kBlocks * C::kRows);
-  tile.first = range.first;
-  tile.end = range.end;
+  tile.queries = wide_queries<C>(p, tile.sequence, tile.index);
+  tile.index = tile.index * C::kBlocks + rank;
+  tile.row = tile.index * C::kRows;
   return tile;
 }
 
@@ -177,19 +159,19 @@ __device__ __forceinline__ void produce_wide_tile(const FlashWideBackwardParams&
   }
   const int first = wide_first_head(p, tile);
   const int end = first + wide_members(p);
-  int row = (tile.end - 1) * C::kStream;
+  int j = tile.queries.start;
   int head = first;
-  load_wide_q<C>(p, tile, row, head, turns.q, shared);
+  load_wide_q<C>(p, tile, j * C::kStream, head, turns.q, shared);
 #pragma unroll 1
-  while (row >= tile.first * C::kStream) {
-    const int its_row = row;
+  while (j >= 0) {
+    const int its_row = j * C::kStream;
     const int its_head = head;
     if (++head == end) {
       head = first;
-      row -= C::kStream;
+      j = tile.queries.after(j);
     }
     load_wide_d_o<C>(p, tile, its_row, its_head, turns.d_o_parity, shared);
-    if (row >= tile.first * C::kStream) load_wide_q<C>(p, tile, row, head, turns.q, shared);
+    if (j >= 0) load_wide_q<C>(p, tile, j * C::kStream, head, turns.q, shared);
   }
 }
 
@@ -215,7 +197,7 @@ __device__ __forceinline__ void produce_wide(const FlashWideBackwardParams& p, i
     held_parity ^= 1;
     ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
     if (ticket >= tiles) return;
-    if (tile.end > tile.first) produce_wide_tile<C>(p, tile, turns, shared);
+    if (tile.queries.start >= 0) produce_wide_tile<C>(p, tile, turns, shared);
     slot.next();
   }
 }
@@ -233,34 +215,19 @@ __device__ __forceinline__ void add_wide_panel(const FlashWideBackwardParams& p,
     const int panel = which * C::kDqPanels + rank;
     std::uint32_t* const added = p.added + kFlashWideWords * tile_at + 2 * which + rank;
     float* const to = p.dq + tile_at * C::kDqFloats + panel * C::kPanelElements;
-    if (!is_first) {
-      while (ptx::ld_acquire_gpu(added) != static_cast<std::uint32_t>(cluster)) {
-      }
-      // What the other block's TMA wrote is before what this one's adds.
-      ptx::fence_proxy_async_all();
-    }
+    if (!is_first) await_turn(added, cluster);
     tile::wait(&shared.dq_full[which][adder], parity);
-    if (is_first) {
-      ptx::bulk_store(to, from, C::kPanelElements * 4);
-    } else {
-      ptx::bulk_reduce_add_f32(to, from, C::kPanelElements * 4);
-    }
-    ptx::bulk_commit_group();
-    ptx::bulk_wait_group_read<0>();
+    start_adding(to, from, C::kPanelElements * 4, is_first);
   }
   ptx::mbarrier_arrive_expect_tx(&shared.dq_received[which], C::kPanelElements * 4);
   ptx::mbarrier_arrive_cluster(
       ptx::mapa(ptx::shared_address(&shared.dq_empty[which]), static_cast<std::uint32_t>(rank ^ 1)));
-  if (p.dq == nullptr) return;
-  ptx::bulk_wait_group<0>();
-  ptx::fence_proxy_async_all();
-  ptx::st_release_gpu(p.added + kFlashWideWords * tile_at + 2 * which + rank, static_cast<std::uint32_t>(cluster) + 1);
+  if (p.dq != nullptr) end_turn(p.added + kFlashWideWords * tile_at + 2 * which + rank, cluster);
 }
 
 template <class C>
 __device__ __forceinline__ void add_wide_dq(const FlashWideBackwardParams& p, int rank, int adder,
                                             WideShared<C>& shared) {
-  constexpr int kKeys = C::kBlocks * C::kRows;
   int turn = 0;  // whose the next panel is
   std::uint32_t parities = 0;
   tile::PipelineState<2> slot;
@@ -270,10 +237,10 @@ __device__ __forceinline__ void add_wide_dq(const FlashWideBackwardParams& p, in
     if (tile.index < 0) return;
     // Query tiles from here on have not been met by an earlier cluster's keys: both ends of the range ascend.
     const int cluster = tile.index / C::kBlocks;
-    const int met = cluster > 0 ? wide_range(p.mask, tile.sequence, (cluster - 1) * kKeys, kKeys).end : 0;
+    const int met = cluster > 0 ? wide_queries<C>(p, tile.sequence, cluster - 1).end : 0;
     const int first = (tile.batch * p.heads * p.group + wide_first_head(p, tile)) * p.query_tiles;
 #pragma unroll 1
-    for (int j = tile.end - 1; j >= tile.first; --j) {
+    for (int j = tile.queries.start; j >= 0; j = tile.queries.after(j)) {
 #pragma unroll 1
       for (int member = 0; member < wide_members(p); ++member) {
         const std::int64_t at = first + member * p.query_tiles + j;

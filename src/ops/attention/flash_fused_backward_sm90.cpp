@@ -21,6 +21,7 @@ namespace {
 // tickets; sums of dk and dv of a group's parts; of ragged tensors, maps; partial sums of dBias.
 struct FusedSpace {
   int dim = 0;                   // of q and k that the kernel is built for
+  std::int64_t lead = 0;         // rows of a head's first tile of queries before the first query
   std::int64_t query_tiles = 0;  // of a head
   std::int64_t all_tiles = 0;    // of queries
   std::int64_t pitch = 0;
@@ -102,12 +103,22 @@ std::int64_t members_of_part(const Problem& problem, const Device& device) {
   return (group + parts - 1) / parts;
 }
 
+// With the causal mask alone, tiles of queries end where the queries do, as all tiles of keys see the last query. A
+// multiple of 16, for which one block of dropout's generator is. Not of 8-bit floats, whose o is one.
+std::int64_t lead_of(const Problem& problem, std::int64_t dim, std::int64_t rows) {
+  const bool is_causal = problem.has_right != 0 && problem.has_left == 0;
+  if (dim != 64 || !is_causal || problem.dbias.rank != 0 || has_ragged(problem)) return 0;
+  if (problem.o.geometry.type != problem.type()) return 0;
+  return (rows - problem.length_q() % rows) % rows / 16 * 16;
+}
+
 FusedSpace fused_space(const Problem& problem, const Device& device) {
   FusedSpace space;
   space.dim = problem.dim_qk() > 128 ? 192 : problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
   const std::int64_t rows = kernels::flash_fused_stream(space.dim);
   const std::int64_t heads = problem.batch() * problem.heads_q();
-  space.query_tiles = (problem.length_q() + rows - 1) / rows;
+  space.lead = lead_of(problem, space.dim, rows);
+  space.query_tiles = (problem.length_q() + space.lead + rows - 1) / rows;
   space.all_tiles = space.query_tiles * heads;
   constexpr std::int64_t kTo = kernels::kFlashBackwardPitch;  // which the kernel of dBias wants
   space.pitch = (space.query_tiles * rows + kTo - 1) / kTo * kTo;
@@ -179,8 +190,8 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
                    const kernels::FlashDeltaParams& delta) {
   if ((problem.dbias.rank == 0 || dbias_is_ds(problem)) && problem.has_dsink == 0) return GPUDNN_STATUS_SUCCESS;
   kernels::FlashGatherBackwardParams params = gather_backward_params(site, problem, args);
-  params.lse = delta.lse;
-  params.delta = delta.delta;
+  params.lse = delta.lse + space.lead;
+  params.delta = delta.delta + space.lead;
   params.pitch = delta.pitch;
   if (!dbias_is_ds(problem)) {
     auto* const partial = reinterpret_cast<float*>(static_cast<unsigned char*>(site.workspace) + space.partial_at);
@@ -207,7 +218,7 @@ std::int32_t fused_heads_of_section(const Problem& problem, const Device& device
   };
   std::int64_t most = std::max((device.multiprocessors + 7) / 8, 1);
   if (is_turned && sees_all(problem)) most = std::clamp<std::int64_t>(held(4), 1, most);
-  most = std::max(most, held(2 + 2 + 4));
+  most = std::max(most, held(kBytesOfQueries));
   const std::int64_t sections = (heads + most - 1) / most;
   return static_cast<std::int32_t>((heads + sections - 1) / sections);
 }
@@ -244,7 +255,8 @@ std::size_t flash_fused_backward_sm90_workspace(const Problem& problem, const De
 
 Status flash_fused_backward_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
   kernels::FlashDeltaParams delta = fused_delta_params(site, problem, args);
-  kernels::launch_flash_delta_sm90(delta, element_type(problem.type()), site.stream);
+  const auto lead = static_cast<std::int32_t>(fused_space(problem, site.device).lead);
+  kernels::launch_flash_fused_delta_sm90(delta, lead, element_type(problem.type()), site.stream);
   return fused_backward_behind_delta(site, problem, args, delta, nullptr, nullptr);
 }
 
@@ -329,6 +341,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
   params.key_tiles = static_cast<std::int32_t>(key_tiles(problem));
   params.query_tiles = static_cast<std::int32_t>(space.query_tiles);
+  params.lead = static_cast<std::int32_t>(space.lead);
   params.batch = static_cast<std::int32_t>(problem.batch());
   params.parts = static_cast<std::int32_t>(space.parts);
   params.members = static_cast<std::int32_t>(space.members);
@@ -339,6 +352,9 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
     params.partial_dv = params.partial_dk + std::int64_t{params.batch_heads} * space.partial_rows * space.dim;
   }
   params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
+  constexpr std::int64_t kKeys = kernels::kFlashFusedRows;
+  params.period = walk_period(params.mask, kKeys, rows,
+                              params.blocks * space.members * kKeys * space.dim * kBytesOfQueries, site.device);
   params.heads_of_section = fused_heads_of_section(problem, site.device, space, params.is_turned);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
@@ -353,6 +369,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   dq.heads = static_cast<std::int32_t>(problem.heads_q());
   dq.dim = static_cast<std::int32_t>(problem.dim_qk());
   dq.query_tiles = params.query_tiles;
+  dq.lead = params.lead;
   dq.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
   dq.scale = params.result_scale;
   const tile::ElementType type = element_type(problem.type());

@@ -186,6 +186,14 @@ std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int
   return parts;
 }
 
+std::int32_t walk_period(const kernels::FlashMask& mask, std::int64_t keys, std::int64_t stream, std::int64_t read,
+                         const Device& device) {
+  const bool is_held = read <= static_cast<std::int64_t>(device.l2_bytes);
+  std::int64_t rows = mask.length_q;
+  if (mask.has_left && mask.has_right && !is_held) rows = std::min(rows, keys - 1 + mask.left + mask.right);
+  return static_cast<std::int32_t>(std::max<std::int64_t>((rows + stream - 1) / stream, 1));
+}
+
 kernels::FlashDeltaParams delta_params(const Problem& problem, const Args& args, std::int64_t pitch, void* workspace) {
   const kernels::AttentionParams tensors = attention_params(problem, args);
   kernels::FlashDeltaParams params;

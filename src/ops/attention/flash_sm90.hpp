@@ -9,6 +9,7 @@ namespace gpudnn::attention {
 
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;
 constexpr double kLog2E = 1.4426950408889634;
+constexpr std::int64_t kBytesOfQueries = 2 + 2 + 4;  // of an element of q, dO and dq
 
 // A tensor map of boxes of 64 elements x `rows`, swizzled over 128 bytes. False where the driver refuses.
 // `is_streamed`: what it reads is read once, so a miss of the L2 had better bring a box's row and nothing beside it.
@@ -26,6 +27,11 @@ struct FlashTakes {
 // Parts of a group of query heads, so that their tiles of keys, `tiles` without parts, fill the `blocks` that run at
 // once: with the causal mask, whose tiles differ, some for each.
 [[nodiscard]] std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int64_t blocks);
+// In tiles of `stream` queries, how far apart the places are where tiles of `keys` keys start (QueryTiles): as many as
+// a window has, where bounds on both sides make one and the L2 does not hold what is `read` until a tile of keys gets
+// to where its neighbour has started. Else each starts at its own end, and none waits for another.
+[[nodiscard]] std::int32_t walk_period(const kernels::FlashMask& mask, std::int64_t keys, std::int64_t stream,
+                                       std::int64_t read, const Device& device);
 // Adds up dk or dv of the parts: sums of `rows` rows of each head, `built_dim` columns.
 struct PartialSums {
   const float* dk = nullptr;

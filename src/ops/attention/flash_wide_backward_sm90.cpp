@@ -138,6 +138,10 @@ Status flash_wide_backward_sm90(const LaunchSite& site, const Problem& problem, 
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_k() * space.parts);
   const int at_once = std::max(site.device.multiprocessors / kernels::kFlashWideBlocks, 1);
   params.clusters = std::min(params.key_tiles * params.batch_heads, at_once);
+  constexpr std::int64_t kKeys = std::int64_t{kernels::kFlashWideBlocks} * kernels::kFlashWideRows;
+  const std::int64_t read =
+      params.clusters * (params.group / params.parts) * kKeys * kernels::kFlashWideDim * kBytesOfQueries;
+  params.period = walk_period(params.mask, kKeys, kernels::kFlashWideStream, read, site.device);
   params.heads_of_section = wide_heads_of_section(params.batch_heads, at_once);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
