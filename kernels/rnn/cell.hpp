@@ -151,7 +151,7 @@ struct RnnUnit {
                                             std::int32_t place, std::int32_t j, const Outputs& out) {
     const std::int64_t row = s.first + place;
     if (d.gates != nullptr && (l.cell == RnnCell::lstm || l.cell == RnnCell::gru)) {
-      const std::int64_t slot = row * 4 * l.units + j;
+      const std::int64_t slot = row * rnn_gates_row(l.cell, l.units, sizeof(T)) + j;
       for (int g = 0; g < 4; ++g) store(d.gates, slot + g * std::int64_t{l.units}, out.slot[g]);
     }
     if (l.cell == RnnCell::lstm) {
@@ -202,7 +202,7 @@ struct RnnUnit {
                                             const RnnStep& forward, std::int32_t place, std::int32_t j,
                                             GradientInputs* in) {
     const std::int64_t row = s.first + place;
-    const std::int64_t slot = row * rnn_slots(l.cell) * l.units + j;
+    const std::int64_t slot = row * rnn_gates_row(l.cell, l.units, sizeof(T)) + j;
     if (l.cell == RnnCell::lstm || l.cell == RnnCell::gru) {
       for (int g = 0; g < 4; ++g) in->slot[g] = load(d.gates, slot + g * std::int64_t{l.units});
     }
@@ -264,7 +264,7 @@ struct RnnUnit {
   GPUDNN_HOST_DEVICE static void store_gradients(const RnnLayer& l, const RnnDirection& d, const RnnStep& s,
                                                  std::int32_t place, std::int32_t j, const Gradients& out) {
     const int slots = rnn_slots(l.cell);
-    const std::int64_t slot = (s.first + place) * slots * l.units + j;
+    const std::int64_t slot = (s.first + place) * rnn_gates_row(l.cell, l.units, sizeof(T)) + j;
     const std::int64_t state = std::int64_t{place} * l.units + j;
     for (int g = 0; g < 4; ++g) {
       if (g < slots) store(d.gates, slot + g * std::int64_t{l.units}, out.slot[g]);

@@ -29,6 +29,16 @@ GPUDNN_HOST_DEVICE constexpr int rnn_slots(RnnCell cell) {
   return cell == RnnCell::lstm || cell == RnnCell::gru ? 4 : 1;
 }
 
+// Elements from row to row of a matrix of so many columns that the library makes: of 16 bits whole vectors of 16 bytes,
+// as products want them.
+GPUDNN_HOST_DEVICE constexpr std::int64_t rnn_whole_row(std::int64_t columns, int element_bytes) {
+  return element_bytes == 2 ? (columns + 7) / 8 * 8 : columns;
+}
+// Of the slots of all units.
+GPUDNN_HOST_DEVICE constexpr std::int64_t rnn_gates_row(RnnCell cell, std::int64_t units, int element_bytes) {
+  return rnn_whole_row(rnn_slots(cell) * units, element_bytes);
+}
+
 // `offsets` is host memory, what `device_` starts with is memory of the backend; all are null where every sequence has
 // all steps and the order is the caller's.
 struct RnnRows {
@@ -96,10 +106,11 @@ struct RnnDirection {
   float* c_last = nullptr;
   // Over the rows.
   const void* pre = nullptr;  // T: products with the input, element (row, g, j) at row * pre_row + g * pre_gate + j
-  void* gates = nullptr;      // T [rows, S H]: the slots; backward: the gradients in their place; null in inference
-  void* cells = nullptr;      // C: c of an LSTM, [rows, H], or in inference the state [batch, H]
-  void* hidden = nullptr;     // T: h before the projection, [rows, H]
-  void* y = nullptr;          // T: h, element (row, j) at row * y_row + j; null: nobody asks for it
+  // T [rows, S H], rows as rnn_gates_row says: the slots; backward the gradients in their place; null in inference.
+  void* gates = nullptr;
+  void* cells = nullptr;   // C: c of an LSTM, [rows, H], or in inference the state [batch, H]
+  void* hidden = nullptr;  // T: h before the projection, [rows, H]
+  void* y = nullptr;       // T: h, element (row, j) at row * y_row + j; null: nobody asks for it
   // Of the gradients.
   const void* recurrent_t = nullptr;   // T [P, G H]: the transpose
   const void* projection_t = nullptr;  // T [H, P]

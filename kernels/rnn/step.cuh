@@ -95,7 +95,7 @@ __device__ __forceinline__ RnnFactors<T> rnn_factors(const RnnLayer& l, const Rn
   f.a = static_cast<const T*>(d.gates);
   f.b = static_cast<const T*>(d.recurrent_t);
   f.depth = gates * l.units;
-  f.a_row = std::int64_t{rnn_slots(l.cell)} * l.units;
+  f.a_row = rnn_gates_row(l.cell, l.units, sizeof(T));
   f.columns = l.width;
   if (l.cell == RnnCell::gru) {
     f.skip_from = 2 * l.units;

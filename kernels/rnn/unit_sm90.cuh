@@ -183,7 +183,7 @@ struct RnnForwardUnit {
         d(direction),
         j(unit),
         pre(direction.pre, unit, layer.pre_row, layer.pre_gate),
-        gates(G > 1 ? direction.gates : nullptr, unit, std::int64_t{4} * layer.units, layer.units),
+        gates(G > 1 ? direction.gates : nullptr, unit, rnn_gates_row(layer.cell, layer.units, sizeof(T)), layer.units),
         cells(G == 4 && layer.keeps_cells ? direction.cells : nullptr, unit, layer.units),
         y(direction.y, unit, layer.y_row) {
     if (j >= l.units) return;
@@ -260,7 +260,7 @@ struct RnnBackwardUnit {
         d(direction),
         j(unit),
         dy(direction.dy, unit, layer.y_row),
-        gates(direction.gates, unit, rnn_slots(layer.cell) * std::int64_t{layer.units}, layer.units),
+        gates(direction.gates, unit, rnn_gates_row(layer.cell, layer.units, sizeof(T)), layer.units),
         cells(layer.cell == RnnCell::lstm ? direction.cells : nullptr, unit, layer.units),
         y(layer.cell == RnnCell::lstm ? nullptr : direction.y, unit, layer.y_row) {}
   __device__ __forceinline__ bool has(int count) const { return G == 0 ? rnn_gates(l.cell) == count : G == count; }

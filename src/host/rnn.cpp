@@ -188,7 +188,8 @@ class Sweep {
   // What the recurrent product takes of the gradients of the gates: of a GRU's slots 0, 1 and 3.
   [[nodiscard]] double gate_gradient(std::int64_t row, std::int64_t k) const {
     const bool fourth = l_.cell == kernels::RnnCell::gru && k >= 2 * std::int64_t{l_.units};
-    return Unit::load(d_.gates, row * kernels::rnn_slots(l_.cell) * l_.units + k + (fourth ? l_.units : 0));
+    return Unit::load(d_.gates,
+                      row * kernels::rnn_gates_row(l_.cell, l_.units, sizeof(T)) + k + (fourth ? l_.units : 0));
   }
   template <class Value>
   static void take_rows(std::vector<double>* rows, std::int32_t places, std::int64_t width, const Value& value) {

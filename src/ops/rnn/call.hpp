@@ -30,9 +30,7 @@ class Call {
   };
 
   [[nodiscard]] bool training() const { return problem_.pass != Pass::infer; }
-  [[nodiscard]] std::int64_t gates_row() const {
-    return std::int64_t{training() ? net_.slots() : net_.gates()} * net_.hidden;
-  }
+  [[nodiscard]] std::int64_t gates_row() const { return net_.gates_row(training()); }
   [[nodiscard]] const void* weight(std::int64_t at) const {
     return at < 0 ? nullptr : element_at(args_.weights, at, bytes_);
   }

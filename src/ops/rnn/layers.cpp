@@ -128,7 +128,7 @@ class Layers : Call {
     l.rows.steps = steps;
     d.continues = first > 0;
     d.pre = element_at(d.pre, row * l.pre_row, bytes_);
-    d.gates = element_at(d.gates, row * net_.slots() * net_.hidden, bytes_);
+    d.gates = element_at(d.gates, row * gates_row(), bytes_);
     if (l.keeps_cells) d.cells = element_at(d.cells, row * net_.hidden, 4);
     d.y = element_at(d.y, row * l.y_row, bytes_);
     d.dy = element_at(d.dy, row * l.y_row, bytes_);

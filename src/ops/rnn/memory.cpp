@@ -54,7 +54,7 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
   const std::int64_t rows = problem.sequences.capacity();
   for (int d = 0; d < n.directions(); ++d) {
     const bool has_products = n.layers > 1 || n.has_input_matrix(0);
-    w->pre[d] = regions->take(has_products ? rows * n.gates() * n.hidden * element_bytes(n) : 0);
+    w->pre[d] = regions->take(has_products ? rows * n.gates_row(false) * element_bytes(n) : 0);
     if (n.cell == GPUDNN_LSTM)
       w->cells[d] = regions->take((may_pipeline(problem, Pass::infer) ? n.layers
                                    : may_pair(problem, Pass::infer)   ? 2
@@ -79,10 +79,12 @@ void take_dgrad(const Problem& problem, Workspace* w, Regions* regions) noexcept
     if (n.cell == GPUDNN_LSTM) w->carry_c[d] = regions->take(lanes * state);
     if (n.cell == GPUDNN_GRU) w->carry_h[d] = regions->take(lanes * state);
   }
-  // Gradients of y in rows, and those between layers.
+  // Gradients of y in rows, those between layers, and behind the last sweep, which needs them no more, those of x.
   const std::int64_t gradients = rows * n.output_width() * element_bytes(n);
   const bool has_layers_below = n.layers > 1;
-  w->d[0] = regions->take(has_layers_below || has_own_layout(problem) ? gradients : 0);
+  const std::int64_t of_x = has_own_layout(problem) ? rows * n.input * element_bytes(n) : 0;
+  w->d[0] = regions->take(has_layers_below || of_x > 0 ? std::max(gradients, of_x) : 0);
+  if (of_x > 0) w->x = w->d[0];
   // Of layers in one launch, or of such that run one by one or in pairs.
   Regions one_by_one = *regions;
   if (pipelines) w->pipeline_t = regions->take((2 * lanes - 1) * recurrent);
@@ -124,7 +126,7 @@ Status product_scratch(const Stages& stages, gpudnnHandle_t handle, const Proble
   const Network& n = problem.net;
   const std::int64_t rows = problem.sequences.capacity();
   const std::int64_t gates = std::int64_t{n.gates()} * n.hidden;
-  const std::int64_t gates_row = pass == Pass::infer ? gates : std::int64_t{n.slots()} * n.hidden;
+  const std::int64_t gates_row = n.gates_row(pass != Pass::infer);
   for (int layer = 0; layer < std::min(n.layers, 2); ++layer) {
     const std::int64_t width = n.input_width(layer);
     const bool is_alike = layer > 0 && width == n.input_width(0) && (pass != Pass::wgrad || n.layers == 2);
@@ -190,7 +192,6 @@ std::int64_t weight_copy_bytes(const Problem& problem) noexcept {
   };
   copy(n.input, n.skip ? 0 : 1);
   copy(n.output_width(), n.layers - 1);
-  copy(std::int64_t{n.slots()} * n.hidden, n.pseudo_layers());
   if (n.projects()) copy(n.projected, n.pseudo_layers()), copy(n.hidden, n.pseudo_layers());
   return static_cast<std::int64_t>(regions.used());
 }
@@ -218,7 +219,7 @@ LayerReserve take_layer(const Problem& problem, Regions* regions) noexcept {
   const std::int64_t rows = problem.sequences.capacity();
   LayerReserve r;
   for (int d = 0; d < n.directions(); ++d) {
-    r.gates[d] = regions->take(rows * n.slots() * n.hidden * element_bytes(n));
+    r.gates[d] = regions->take(rows * n.gates_row(true) * element_bytes(n));
     if (n.cell == GPUDNN_LSTM) r.cells[d] = regions->take(rows * n.hidden * sum_bytes(n));
     if (n.projects()) {
       r.hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
@@ -246,14 +247,49 @@ Workspace take_workspace(const Problem& problem, Pass pass, Regions* regions) no
 #ifdef GPUDNN_WITH_CUDA
   take_exchange(problem, pass, &w, regions);
 #endif
-  if (has_own_layout(problem)) w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
+  if (has_own_layout(problem) && pass != Pass::dgrad) {
+    w.x = regions->take(s.capacity() * problem.net.input * element_bytes(problem.net));
+  }
   if (pass == Pass::infer) take_forward(problem, &w, regions);
   if (pass == Pass::dgrad) take_dgrad(problem, &w, regions);
   if (pass == Pass::wgrad) take_wgrad(problem, &w, regions);
   return w;
 }
 
+namespace {
+// What the size of the workspace depends on.
+struct SizeKey {
+  std::int64_t tag = 0x726e6e73697a65;  // of this operation
+  std::int64_t forward_only, cell, bidirectional, skip, type, math, input, hidden, projected, layers, drops;
+  std::int64_t layout, steps, batch;
+};
+SizeKey size_key(const Problem& problem, bool forward_only) noexcept {
+  const Network& n = problem.net;
+  const Sequences& s = problem.sequences;
+  return {.forward_only = forward_only ? 1 : 0,
+          .cell = n.cell,
+          .bidirectional = n.bidirectional ? 1 : 0,
+          .skip = n.skip ? 1 : 0,
+          .type = n.type,
+          .math = n.math,
+          .input = n.input,
+          .hidden = n.hidden,
+          .projected = n.projected,
+          .layers = n.layers,
+          .drops = n.drops() ? 1 : 0,
+          .layout = s.layout,
+          .steps = s.steps,
+          .batch = s.batch};
+}
+}  // namespace
+
 Status workspace_size(gpudnnHandle_t handle, const Problem& problem, bool forward_only, std::size_t* bytes) {
+  // Each call of a network asks for it, and a framework with each module.
+  const SizeKey key = size_key(problem, forward_only);
+  if (const auto kept = handle->plans.find<std::size_t>(key); kept != nullptr) {
+    *bytes = *kept;
+    return GPUDNN_STATUS_SUCCESS;
+  }
 #ifdef GPUDNN_WITH_CUDA
   const Stages& stages = handle->device->backend == GPUDNN_BACKEND_CUDA ? kStreamingStages : kHostStages;
 #else
@@ -270,6 +306,7 @@ Status workspace_size(gpudnnHandle_t handle, const Problem& problem, bool forwar
                    : product_scratch(stages, handle, problem, pass, &scratch));
     *bytes = std::max(*bytes, regions.used() + scratch);
   }
+  handle->plans.keep<std::size_t>(key, std::make_shared<std::size_t>(*bytes));
   return GPUDNN_STATUS_SUCCESS;
 }
 

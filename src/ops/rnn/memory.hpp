@@ -52,7 +52,7 @@ constexpr int kMaxDirections = 2;
 [[nodiscard]] std::int64_t weight_state_row(const Network& net) noexcept;
 
 // The same for any rows, and the bytes of all copies of odd rows of 16 bits that the gradients of weights make where
-// all of them are made at once: inputs, gradients of gates, and what a projection has.
+// all of them are made at once: inputs, and what a projection has.
 [[nodiscard]] std::int64_t weight_copy_row(std::int64_t width) noexcept;
 [[nodiscard]] std::int64_t weight_copy_bytes(const Problem& problem) noexcept;
 
@@ -62,7 +62,7 @@ constexpr int kMaxDirections = 2;
 
 // Of one layer, from forward to the gradients.
 struct LayerReserve {
-  void* gates[kMaxDirections] = {};   // T [rows, S H]
+  void* gates[kMaxDirections] = {};   // T [rows, S H], rows in whole vectors
   void* cells[kMaxDirections] = {};   // C [rows, H]: LSTM
   void* hidden[kMaxDirections] = {};  // T [rows, H]: h before the projection
   void* dh[kMaxDirections] = {};      // T [rows, P]: with a projection
@@ -78,7 +78,7 @@ struct Workspace {
   void* exchange = nullptr;         // of resident sweeps
   std::int64_t exchange_bytes = 0;  // of a lane
   std::int64_t exchange_room = 0;   // of all
-  void* x = nullptr;                // rows of x or dx
+  void* x = nullptr;                // rows of x or dx; the latter are where d[0] is
   // forward without a reserve space
   void* pre[kMaxDirections] = {};
   void* cells[kMaxDirections] = {};

@@ -39,6 +39,10 @@ struct Network {
   [[nodiscard]] kernels::RnnCell kind() const noexcept { return static_cast<kernels::RnnCell>(cell); }
   [[nodiscard]] int gates() const noexcept { return kernels::rnn_gates(kind()); }
   [[nodiscard]] int slots() const noexcept { return kernels::rnn_slots(kind()); }
+  // Elements from row to row of the products with the input, and of what training keeps in their place.
+  [[nodiscard]] std::int64_t gates_row(bool training) const noexcept {
+    return kernels::rnn_whole_row(std::int64_t{training ? slots() : gates()} * hidden, data_type_bits(type) / 8);
+  }
   [[nodiscard]] bool projects() const noexcept { return cell == GPUDNN_LSTM && projected != hidden; }
   // Width of all directions of a layer, and of the input of layer l.
   [[nodiscard]] std::int64_t output_width() const noexcept { return std::int64_t{projected} * directions(); }

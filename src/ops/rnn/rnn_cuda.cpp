@@ -128,8 +128,8 @@ bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool ba
         if (i == 0) continue;
         char* const dh = moved(site.exchange, k * units);
         p.n = units, p.k = gates;
-        p.a = moved(d.gates, s.previous_first * kernels::rnn_slots(l.cell) * units);
-        p.a_strides[0] = kernels::rnn_slots(l.cell) * units, p.a_strides[1] = 1;
+        p.a_strides[0] = kernels::rnn_gates_row(l.cell, units, static_cast<int>(bytes)), p.a_strides[1] = 1;
+        p.a = moved(d.gates, s.previous_first * p.a_strides[0]);
         p.b = d.recurrent, p.b_strides[0] = units, p.b_strides[1] = 1;
         p.c = d.dy == nullptr ? nullptr : moved(d.dy, s.first * l.y_row);
         p.d = dh, p.c_row = p.d_row = l.y_row;

@@ -180,7 +180,10 @@ class WeightGradients : Call {
       const bool has_input = net_.has_input_matrix(layer);
       const std::int64_t input_width = net_.input_width(layer);
       if (k == 0 && has_input) x = whole_rows(layer == 0 ? input : input_of(layer), input_width, input_width);
-      const WeightRows gates = whole_rows(reserve(layer).gates[k], gates_row(), gates_row());
+      const WeightRows gates = {.at = reserve(layer).gates[k],
+                                .row_stride = gates_row(),
+                                .width = net_.slots() * net_.hidden,
+                                .rows = count_};
       // From `column` of the gates on, m rows of W and R from their rows `first` on.
       const auto add = [&](std::int64_t column, std::int64_t first, std::int64_t m, bool of_input, bool of_states) {
         WeightProducts& p = list.emplace_back();
