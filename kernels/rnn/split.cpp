@@ -53,12 +53,15 @@ std::int64_t direct_elements(const RnnSplitShape& s) {
 }
 std::int64_t direct_bytes(const RnnSplitShape& s) {
   const std::int64_t rows = 64 * direct_operands(s);
+  // Backward 32 places of wide ones come in two parts.
+  const bool in_phases = rnn_split_is_wide(s) && s.owned == 64 && s.places == 32;
+  const std::int64_t states = s.places * std::int64_t{128} * (in_phases ? kRnnDirectWeights / (64 * 128) : s.panels);
   const std::int64_t sums =
       (s.in_clusters ? rows * s.places / 2 * 4 : 0) + (s.warpgroups > 1 ? rows * s.places * 4 : 0);
   const std::int64_t kept = over(s.tiles, std::int64_t{s.slices} * s.sets) * direct_elements(s) * kRnnSplitSets *
                             s.warpgroups * kRnnDirectThreads * 4;
   constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
-  return s.panels * rows * 128 + s.sets * (s.places * std::int64_t{s.panels} * 128 + sums) + kept +
+  return std::min<std::int64_t>(s.panels * rows * 128, kRnnDirectWeights) + s.sets * (states + sums) + kept +
          kBarriersAndAlignment;
 }
 // The same of floats: three products of each weight and state, from registers.
@@ -70,10 +73,21 @@ double float_step(const RnnSplitShape& s) {
   const double tile = 0.9 + 0.02 * states + products * kCyclesOfProduct / 1755 + 0.3 + sums;
   return tile * static_cast<double>(over(s.tiles, s.slices));
 }
+// Of weights in shared memory and registers: products of a warpgroup, one after the other. Of the tiles behind the
+// first one the states have come.
+double wide_step(const RnnSplitShape& s) {
+  constexpr double kCyclesOfProduct = 36;
+  const double products = direct_operands(s) * s.panels * 2 * kCyclesOfProduct / 1755;
+  const double states = s.places * s.panels * 128 / 1024.0;
+  const double sums = s.in_clusters ? 0.25 : 0.75;
+  const double tile = 0.85 + 0.056 * states + products + 0.22 * static_cast<double>(direct_elements(s)) + sums;
+  return tile * (1 + (s.in_clusters ? 0.85 : 0.7) * static_cast<double>(over(s.tiles, s.slices) - 1));
+}
 // Microseconds of a step, fitted like those above. Weights that a set holds in registers are multiplied sooner.
 double direct_step(const RnnSplitShape& s) {
   if (s.floats) return float_step(s);
   const bool holds = s.sets == 1 && s.places == 8 && s.column_gates * s.owned != 64;
+  if (rnn_split_is_wide(s)) return wide_step(s);
   const double product = direct_operands(s) * s.panels * 4 * std::max(16 + s.places / 4.0, s.places / 2.0) / 1755;
   const double states = s.places * s.panels * 128 / 1024.0;
   const double sums = s.parts == 1 ? 0 : s.in_clusters ? 0.25 : 0.75;
@@ -97,7 +111,7 @@ bool cut_places(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::
 // False: it does not fit.
 bool set_direct_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch, std::int32_t room) {
   if (!cut_places(s, places, batch, room)) return false;
-  if (s->floats) s->sets = 1;
+  if (s->floats || rnn_split_is_wide(*s)) s->sets = 1;
   if (s->sets > 1 && direct_bytes(*s) > kRnnSplitShared) s->sets = 1;
   s->microseconds = direct_step(*s);
   return direct_bytes(*s) <= kRnnSplitShared;
@@ -121,7 +135,15 @@ void for_each_direct(RnnCell cell, std::int32_t units, bool backward, int elemen
     s.column_gates = column_gates;
     s.in_clusters = s.parts == 2;
     if (s.parts > s.groups) return;
-    if (std::int64_t{s.panels} * 64 * direct_operands(s) * 128 > kRnnDirectWeights) continue;
+    if (rnn_split_is_wide(s)) {  // as many panels for both warpgroups
+      if (s.panels % 2 != 0) s.panels += backward ? column_gates : 1;
+      const bool has_room = std::int64_t{s.panels} * 64 * direct_operands(s) * 128 <= 2 * kRnnDirectWeights;
+      if (floats || rnn_gates(cell) == 1 || !has_room || s.parts != (backward ? 4 : 2)) continue;
+      s.warpgroups = 2;
+      if (backward) take(s, 16, 0);
+      take(s, 32, s.in_clusters ? size : 0);
+      continue;
+    }
     for (const std::int32_t places : kPlaces) {
       const bool is_there = floats             ? places == (backward ? 4 : 8) * s.parts
                             : row_gates > 1    ? (s.parts == 1) == (places == 8)

@@ -9,7 +9,7 @@ namespace gpudnn::kernels {
 constexpr int kRnnSplitThreads = 256;          // of a set, which goes through tiles of its own
 constexpr int kRnnSplitSets = 2;               // of a block, at most
 constexpr int kRnnDirectThreads = 128;         // of a warpgroup of a set of a direct sweep
-constexpr int kRnnDirectWeights = 128 * 1024;  // of a block, at most
+constexpr int kRnnDirectWeights = 128 * 1024;  // of a block in its shared memory, at most; as many in its registers
 constexpr int kRnnSplitRows = 128;             // of the weights of a cluster
 constexpr int kRnnSplitShared = 227 * 1024;
 // Panels of 64 columns of the weights of a block, at most.
@@ -50,6 +50,11 @@ struct RnnSplitShape {
   std::int32_t column_gates = 0;  // gates of a unit among the columns
 };
 
+// Direct: half of the weights of a block are in its registers.
+constexpr bool rnn_split_is_wide(const RnnSplitShape& s) {
+  return s.direct && s.panels * (s.owned == 64 ? 64 : kRnnSplitRows) * 128 > kRnnDirectWeights;
+}
+
 struct RnnSplit {
   RnnLayer layer;
   bool vectors = false;  // weights in vectors of 16 bytes
@@ -78,6 +83,9 @@ constexpr int kRnnSplitClusterSizes = 5;
 [[nodiscard]] bool launch_rnn_direct_f16(const RnnSplit& split, bool backward, CUstream_st* stream);
 [[nodiscard]] bool launch_rnn_direct_bf16(const RnnSplit& split, bool backward, CUstream_st* stream);
 [[nodiscard]] bool launch_rnn_direct_f32(const RnnSplit& split, bool backward, CUstream_st* stream);
+// Of wide ones.
+[[nodiscard]] bool launch_rnn_wide_f16(const RnnSplit& split, bool backward, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_wide_bf16(const RnnSplit& split, bool backward, CUstream_st* stream);
 // Clusters of 2^i blocks of these kernels that are resident at once on the current device.
 void rnn_split_resident(int (&clusters)[kRnnSplitClusterSizes]);
 // False where the launch was refused.

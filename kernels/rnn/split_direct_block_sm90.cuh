@@ -18,8 +18,12 @@
 
 namespace gpudnn::kernels {
 
-// N: places of a tile; kHeld: weights in registers.
-template <class T, int kGates, int N, int kParts, int kWarpgroups, bool kHeld, bool kBackward>
+// Which weights lie in registers: none, all of them, or those of half the memory that they take, the others in shared
+// memory.
+enum class RnnHeld { none, all, half };
+
+// N: places of a tile.
+template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward>
 struct RnnDirectBlock {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   static constexpr int kThreads = kWarpgroups * kRnnDirectThreads;
@@ -31,9 +35,16 @@ struct RnnDirectBlock {
   static constexpr int kUnits = kRowsAreUnits ? 64 : 32;
   static constexpr int kVector16 = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
   static constexpr int kPanel = 8 * kVector16;                        // columns of 128 bytes
-  static constexpr int kMaxPanels = kRnnDirectWeights / (kRows * 128);
-  static constexpr int kVectors = kMaxPanels * N * 8 / kThreads;  // of a thread, at most
-  static constexpr int kAtOnce = kVectors < 16 ? kVectors : 16;   // of them looked for together
+  static constexpr bool kHoldsAll = kHeld == RnnHeld::all;
+  static constexpr bool kHoldsHalf = kHeld == RnnHeld::half;
+  static constexpr int kSharedPanels = kRnnDirectWeights / (kRows * 128);
+  static constexpr int kMaxPanels = (kHoldsHalf ? 2 : 1) * kSharedPanels;
+  // Where shared memory does not take all states of 32 places: first those that meet weights in registers, then those
+  // that meet the others.
+  static constexpr int kPhases = kHoldsHalf && kBackward && N == 32 ? 2 : 1;
+  static constexpr int kVectors = kMaxPanels / kPhases * N * 8 / kThreads;       // of a thread, at most
+  static constexpr int kMaxAtOnce = kHoldsHalf && N == 32 ? 8 : 16;              // by the registers that are left
+  static constexpr int kAtOnce = kVectors < kMaxAtOnce ? kVectors : kMaxAtOnce;  // looked for together
   // Of a part: the places at which a thread finishes units, and its units.
   static constexpr bool kSplitsPlaces = kWarpgroups > 1 && !kRowsAreUnits;
   static constexpr bool kSplitsUnits = kWarpgroups > 1 && kRowsAreUnits;
@@ -45,7 +56,7 @@ struct RnnDirectBlock {
   // Floats have three products for each, so they do with as many places as well.
   static constexpr bool kFloats = sizeof(T) == 4;
   static constexpr int kOwnChains = kOperands * N / 8;
-  static constexpr int kChains = !kHeld || N == 32 ? 1 : kOwnChains == 1 ? 4 : 2;
+  static constexpr int kChains = !kHoldsAll || N == 32 ? 1 : kOwnChains == 1 ? 4 : 2;
   using Sums = float[kChains][kOperands][N / 2];
   using Halves = float[kParts][kPartSums];
   static_assert(kPlaces >= 1);
@@ -60,6 +71,7 @@ struct RnnDirectBlock {
   int group;
   std::uint32_t tile_bytes;
   std::uint32_t wanted = 0;
+  std::uint32_t wanted_last = 0;  // of the second phase
   unsigned char* weights;
   unsigned char* states;
   float* received;
@@ -69,7 +81,7 @@ struct RnnDirectBlock {
 
   __device__ __forceinline__ RnnDirectBlock(const RnnSplit& p, int direction, unsigned char* shared)
       : l(p.layer), shape(p.shape), d(p.layer.direction[direction]) {
-    set = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kThreads, 0);
+    set = kHoldsHalf ? 0 : __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kThreads, 0);
     std::uint32_t in_set = threadIdx.x % kThreads;
     ptx::pin(in_set);
     thread = static_cast<int>(in_set);
@@ -78,8 +90,9 @@ struct RnnDirectBlock {
     group = static_cast<int>(blockIdx.x) / kParts;
     tile_bytes = static_cast<std::uint32_t>(shape.panels * N * 128);
     weights = shared;
-    states = weights + shape.panels * kRows * 128 + set * static_cast<int>(tile_bytes);
-    unsigned char* after = weights + shape.panels * kRows * 128 + shape.sets * static_cast<int>(tile_bytes);
+    unsigned char* after = weights + (kHoldsHalf ? kSharedPanels : shape.panels) * kRows * 128;
+    states = after + set * state_bytes();
+    after += shape.sets * state_bytes();
     constexpr int kReceived = kParts == 2 ? kPartSums * kThreads * 4 : 0;
     received = reinterpret_cast<float*>(after + set * kReceived);
     after += shape.sets * kReceived;
@@ -88,12 +101,30 @@ struct RnnDirectBlock {
     after += shape.sets * kInbox;
     full = reinterpret_cast<std::uint64_t*>(after) + set;
     empty = full + kRnnSplitSets;
+    if constexpr (kPhases == 2) {
+      static_assert(N * 8 == kThreads, "a vector of each thread is a panel");
 #pragma unroll
-    for (int i = 0; i < kVectors; ++i) {
-      const int index = thread + i * kThreads;
-      const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * kVector16;
-      if (index / (N * 8) < shape.panels && column(k) < columns()) wanted |= 1u << i;
+      for (int i = 0; i < kVectors; ++i) {
+        const int k = (thread % 8 ^ thread / 8 % 8) * kVector16;
+        if (column(panel_of(i, 0) * kPanel + k) < columns()) wanted |= 1u << i;
+        const bool is_there = i % kHeldPanels + kHeldPanels < shape.panels / 2;
+        if (is_there && column(panel_of(i, 1) * kPanel + k) < columns()) wanted_last |= 1u << i;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        const int index = thread + i * kThreads;
+        const int k = index / (N * 8) * kPanel + (index % 8 ^ index / 8 % 8) * kVector16;
+        if (index / (N * 8) < shape.panels && column(k) < columns()) wanted |= 1u << i;
+      }
     }
+  }
+  __device__ __forceinline__ int state_bytes() const {
+    return kPhases == 2 ? kSharedPanels * N * 128 : static_cast<int>(tile_bytes);
+  }
+  // Of a phase: the panel that lies in place i of shared memory.
+  __device__ __forceinline__ int panel_of(int i, int phase) const {
+    return i / kHeldPanels * (shape.panels / 2) + phase * kHeldPanels + i % kHeldPanels;
   }
   __device__ __forceinline__ float* kept() const {
     return reinterpret_cast<float*>(full - set + 2 * kRnnSplitSets) + threadIdx.x;
@@ -110,12 +141,14 @@ struct RnnDirectBlock {
     return kRowsAreUnits ? warp * 16 + (kSplitsUnits ? half : lower) * 8 + r : warp * 8 + r;
   }
 
-  __device__ __forceinline__ void load_weights(bool vectors) const {
-    const int chunks = shape.panels * 8;
+  // So many panels of the weights; which(i) is the i-th.
+  template <class Which>
+  __device__ __forceinline__ void load_panels(bool vectors, int panels, const Which& which) const {
+    const int chunks = panels * 8;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
       const int row = i / chunks;
       const int k = i % chunks * kVector16;
-      const int of_all = column(k);
+      const int of_all = column(which(k / kPanel) * kPanel + k % kPanel);
       const std::int64_t units = l.units;
       uint4 words;
       if constexpr (kRowsAreUnits) {
@@ -133,7 +166,20 @@ struct RnnDirectBlock {
       }
       *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
     }
-    for (int i = thread * 16; i < static_cast<int>(tile_bytes); i += kThreads * 16) {
+  }
+  __device__ __forceinline__ void load_weights(bool vectors) {
+    if constexpr (kHoldsHalf) {  // the first panels of both warpgroups go through shared memory
+      const int first_half = (shape.panels + 1) / 2;
+      load_panels(vectors, 2 * kHeldPanels, [&](int i) { return i < kHeldPanels ? i : first_half + i - kHeldPanels; });
+      __syncthreads();
+      hold();
+      __syncthreads();
+      load_panels(vectors, shape.panels - 2 * kHeldPanels,
+                  [&](int i) { return i < first_half - kHeldPanels ? kHeldPanels + i : 2 * kHeldPanels + i; });
+    } else {
+      load_panels(vectors, shape.panels, [](int i) { return i; });
+    }
+    for (int i = thread * 16; i < state_bytes(); i += kThreads * 16) {
       *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
     }
   }
@@ -155,7 +201,7 @@ struct RnnDirectBlock {
 
   __device__ __forceinline__ void receive(const unsigned char* from) const {
     rnn_receive<kThreads, kVectors, kAtOnce>(from, thread, wanted, ptx::shared_address(states));
-    if constexpr (!kHeld) ptx::fence_proxy_async();
+    if constexpr (!kHoldsAll) ptx::fence_proxy_async();
     meet();
   }
 
@@ -183,7 +229,7 @@ struct RnnDirectBlock {
     }
   }
   // Weights of the warpgroup's columns in registers, as wgmma takes them.
-  static constexpr int kHeldPanels = kHeld ? kMaxPanels / kWarpgroups : 1;
+  static constexpr int kHeldPanels = kHeld != RnnHeld::none ? kSharedPanels / kWarpgroups : 1;
   std::uint32_t held[kHeldPanels * 4][kOperands][4];
   __device__ __forceinline__ int panels_of_half() const {
     const int first_half = (shape.panels + 1) / 2;
@@ -194,14 +240,15 @@ struct RnnDirectBlock {
   }
   __device__ __forceinline__ void hold() {
     const int row = thread % kRnnDirectThreads / 32 * 16 + thread % 32 / 4;
-    const int count = panels_of_half();
+    const int first = kHoldsHalf ? half * kHeldPanels : first_panel();
+    const int count = kHoldsHalf ? kHeldPanels : panels_of_half();
 #pragma unroll
     for (int step = 0; step < kHeldPanels * 4; ++step) {
 #pragma unroll
       for (int m = 0; m < kOperands; ++m) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const int k = first_panel() * kPanel + (2 * step + i / 2) * kVector16;
+          const int k = first * kPanel + (2 * step + i / 2) * kVector16;
           const unsigned char* const from = weights + at(kRows, m * 64 + row + i % 2 * 8, k) + thread % 4 * 4;
           held[step][m][i] = step / 4 < count ? *reinterpret_cast<const std::uint32_t*>(from) : 0;
         }
@@ -299,17 +346,10 @@ struct RnnDirectBlock {
     }
     multiply(2, upper, rnn_upper);
   }
-  __device__ __forceinline__ void start_products(Sums& sums) const {
-    std::uint32_t a = (ptx::shared_address(weights) & 0x3ffffu) >> 4;
-    std::uint32_t b = (ptx::shared_address(states) & 0x3ffffu) >> 4;
-    const int first_half = (shape.panels + 1) / 2;
-    if (kWarpgroups > 1 && half == 1)
-      a += static_cast<unsigned>(first_half * kRows * 8), b += static_cast<unsigned>(first_half * N * 8);
-    clear(sums);
-    ptx::wgmma_fence();
+  // Panels of weights and states that lie side by side.
+  __device__ __forceinline__ static void multiply_shared(Sums& sums, std::uint32_t a, std::uint32_t b, int panels) {
 #pragma unroll 1
-    for (int panel = kWarpgroups == 1 ? 0 : half * first_half;
-         panel < (kWarpgroups == 1 || half == 1 ? shape.panels : first_half); ++panel) {
+    for (int panel = 0; panel < panels; ++panel) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
@@ -321,6 +361,72 @@ struct RnnDirectBlock {
       a += kRows * 8;
       b += N * 8;
     }
+  }
+  __device__ __forceinline__ void multiply_held_half(Sums& sums, std::uint32_t b) const {
+#pragma unroll
+    for (int step = 0; step < kHeldPanels * 4; ++step) {
+#pragma unroll
+      for (int m = 0; m < kOperands; ++m) {
+        ptx::wgmma_rs<T, T, N>(sums[0][m], held[step][m],
+                               operand(b + static_cast<unsigned>(step / 4 * (N * 8) + step % 4 * 2)));
+      }
+    }
+  }
+  __device__ __forceinline__ void receive_phase(const unsigned char* from, int phase) const {
+    const std::uint32_t mine = phase == 0 ? wanted : wanted_last;
+    const std::uint32_t to = ptx::shared_address(states);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      rnn_receive<kThreads, kHeldPanels, kHeldPanels>(from + panel_of(h * kHeldPanels, phase) * (N * 128), thread,
+                                                      mine >> (h * kHeldPanels) & ((1u << kHeldPanels) - 1),
+                                                      to + static_cast<std::uint32_t>(h * kHeldPanels * N * 128));
+    }
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {  // columns that there are not: what the other phase left must not meet zeros
+      if ((mine >> i & 1) != 0) continue;
+      ptx::st_shared(to + static_cast<std::uint32_t>((thread + i * kThreads) * 16), make_uint4(0, 0, 0, 0));
+    }
+    ptx::fence_proxy_async();
+    meet();
+  }
+  // The products of both phases; those of the second one are under way at the end.
+  __device__ __forceinline__ void multiply_phases(const unsigned char* from, Sums& sums) const {
+    const std::uint32_t b =
+        ((ptx::shared_address(states) & 0x3ffffu) >> 4) + static_cast<unsigned>(half * kHeldPanels * N * 8);
+    receive_phase(from, 0);
+    clear(sums);
+    ptx::wgmma_fence();
+    multiply_held_half(sums, b);
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+    pin(sums);
+    meet();
+    receive_phase(from, 1);
+    const int panels = shape.panels / 2 - kHeldPanels;
+    const std::uint32_t a =
+        ((ptx::shared_address(weights) & 0x3ffffu) >> 4) + static_cast<unsigned>(half * panels * kRows * 8);
+    ptx::wgmma_fence();
+    multiply_shared(sums, a, b, panels);
+    ptx::wgmma_commit_group();
+  }
+  __device__ __forceinline__ void start_products(Sums& sums) const {
+    std::uint32_t a = (ptx::shared_address(weights) & 0x3ffffu) >> 4;
+    std::uint32_t b = (ptx::shared_address(states) & 0x3ffffu) >> 4;
+    const int first_half = (shape.panels + 1) / 2;
+    constexpr int kHere = kHoldsHalf ? kHeldPanels : 0;  // of the warpgroup, in registers
+    if (kWarpgroups > 1 && half == 1) {
+      a += static_cast<unsigned>((first_half - kHere) * kRows * 8);
+      b += static_cast<unsigned>(first_half * N * 8);
+    }
+    const std::uint32_t of_held = b;
+    b += kHere * N * 8;
+    // Where both warpgroups hold some, they have as many panels: a loop that is alike for all threads.
+    const int panels = kHoldsHalf ? shape.panels / 2 - kHere : panels_of_half();
+    clear(sums);
+    ptx::wgmma_fence();
+    multiply_shared(sums, a, b, panels);
+    // Behind the loop: before it the compiler makes each product wait for the last one.
+    if constexpr (kHoldsHalf) multiply_held_half(sums, of_held);
     ptx::wgmma_commit_group();
   }
 

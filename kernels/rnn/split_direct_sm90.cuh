@@ -8,6 +8,9 @@
 // the other places to the same thread of the other blocks, through distributed shared memory where they are a cluster
 // of two, through L2 where they are four. No other thread of the block takes part.
 //
+// Weights of up to twice a block's shared memory (`split_wide_sm90.cuh`): the first half of them in registers, which
+// wgmma takes from there, the others in shared memory.
+//
 // A set is one warpgroup, or two that divide the block's columns and then the places, or the units of a place, among
 // themselves. One set of eight places holds its weights in registers and multiplies by mma.sync: shared memory brings
 // them more slowly. Two sets with as many tiles multiply in turns, so that one does the rest of its step meanwhile;
@@ -34,8 +37,8 @@
 
 namespace gpudnn::kernels {
 
-template <class T, int kGates, int N, int kParts, int kWarpgroups, bool kHeld, bool kBackward>
-__global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kRnnDirectThreads, 1)
+template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward>
+__global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) * kWarpgroups * kRnnDirectThreads, 1)
     rnn_split_direct_sm90(const __grid_constant__ RnnSplit p) {
   using Block = RnnDirectBlock<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward>;
   using Unit = typename Block::Unit;
@@ -63,7 +66,7 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
   ptx::fence_proxy_async();
   tile::cluster_sync(kCluster ? kParts : 1);
   if constexpr (kCluster) block.expect_sums();
-  if constexpr (kHeld) block.hold();
+  if constexpr (Block::kHoldsAll) block.hold();
 
   const bool downwards = d.downwards != kBackward;
   const int steps = l.rows.steps;
@@ -217,9 +220,11 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
     float own[Block::kPartSums] = {};
     if (product >= 0) {
       typename Block::Sums sums;
-      block.receive(exchange(tile, slot, block.rank));
+      if constexpr (Block::kPhases == 1) block.receive(exchange(tile, slot, block.rank));
       if (takes_turns) ptx::barrier_sync(3 + block.set, kRnnSplitSets * kThreads);
-      if constexpr (kHeld) {
+      if constexpr (Block::kPhases == 2) {
+        block.multiply_phases(exchange(tile, slot, block.rank), sums);
+      } else if constexpr (Block::kHoldsAll) {
         block.multiply_held(sums);
       } else {
         block.start_products(sums);
@@ -227,7 +232,7 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
       if constexpr (kCluster) {
         if (product > 0) Block::wait(block.empty, static_cast<unsigned>(product) - 1);
       }
-      if constexpr (!kHeld) {
+      if constexpr (!Block::kHoldsAll) {
         ptx::wgmma_wait_group<0>();
         Block::pin(sums);
       }
@@ -313,7 +318,7 @@ __global__ void __launch_bounds__((kHeld ? 1 : kRnnSplitSets) * kWarpgroups * kR
   if constexpr (kCluster) tile::cluster_sync(kParts);  // no block leaves before the last word for it has come
 }
 
-template <class T, int kGates, int N, int kParts, int kWarpgroups, bool kHeld, bool kBackward>
+template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward>
 bool launch_rnn_direct_block(const RnnSplit& p, cudaStream_t stream) {
   constexpr auto kKernel = &rnn_split_direct_sm90<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward>;
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
@@ -337,11 +342,11 @@ bool launch_rnn_direct_floats(const RnnSplit& p, cudaStream_t stream) {
   } else {
     switch (p.shape.places) {
       case 8:
-        return launch_rnn_direct_block<float, kGates, 8, kLeast, 2, true, kBackward>(p, stream);
+        return launch_rnn_direct_block<float, kGates, 8, kLeast, 2, RnnHeld::all, kBackward>(p, stream);
       case 16:
-        return launch_rnn_direct_block<float, kGates, 16, 2 * kLeast, 2, true, kBackward>(p, stream);
+        return launch_rnn_direct_block<float, kGates, 16, 2 * kLeast, 2, RnnHeld::all, kBackward>(p, stream);
       default:
-        return launch_rnn_direct_block<float, kGates, 32, 4 * kLeast, 2, true, kBackward>(p, stream);
+        return launch_rnn_direct_block<float, kGates, 32, 4 * kLeast, 2, RnnHeld::all, kBackward>(p, stream);
     }
   }
 }
@@ -351,18 +356,19 @@ bool launch_rnn_direct_gates(const RnnSplit& p, cudaStream_t stream) {
   constexpr int kHeldParts = kBackward ? 2 : 1;
   if constexpr (kGates > 1) {
     if (p.shape.parts == kHeldParts && p.shape.places == 8) {
-      return p.shape.sets == 1 ? launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, true, kBackward>(p, stream)
-                               : launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, false, kBackward>(p, stream);
+      return p.shape.sets == 1
+                 ? launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, RnnHeld::all, kBackward>(p, stream)
+                 : launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, RnnHeld::none, kBackward>(p, stream);
     }
     if constexpr (kBackward) {
-      return launch_rnn_direct_block<T, kGates, 16, 4, 1, false, kBackward>(p, stream);
+      return launch_rnn_direct_block<T, kGates, 16, 4, 1, RnnHeld::none, kBackward>(p, stream);
     } else {
-      return p.shape.places == 16 ? launch_rnn_direct_block<T, kGates, 16, 2, 2, false, kBackward>(p, stream)
-                                  : launch_rnn_direct_block<T, kGates, 32, 2, 1, false, kBackward>(p, stream);
+      return p.shape.places == 16 ? launch_rnn_direct_block<T, kGates, 16, 2, 2, RnnHeld::none, kBackward>(p, stream)
+                                  : launch_rnn_direct_block<T, kGates, 32, 2, 1, RnnHeld::none, kBackward>(p, stream);
     }
   } else {
-    return p.shape.parts == 1 ? launch_rnn_direct_block<T, kGates, 8, 1, 2, false, kBackward>(p, stream)
-                              : launch_rnn_direct_block<T, kGates, 16, 2, 2, false, kBackward>(p, stream);
+    return p.shape.parts == 1 ? launch_rnn_direct_block<T, kGates, 8, 1, 2, RnnHeld::none, kBackward>(p, stream)
+                              : launch_rnn_direct_block<T, kGates, 16, 2, 2, RnnHeld::none, kBackward>(p, stream);
   }
 }
 template <class T, bool kBackward>

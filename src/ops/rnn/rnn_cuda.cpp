@@ -87,6 +87,11 @@ Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* byt
   return matmul::workspace_size(handle, matmul_of(one), bytes);
 }
 
+kernels::RnnLayer one_direction(const kernels::RnnLayer& layer, int k) {
+  kernels::RnnLayer one = layer;
+  one.directions = 1, one.direction[0] = layer.direction[k];
+  return one;
+}
 // Wide layers of sequences of equal length: the product of each step by the matrix product's own engines, and a launch
 // for the units. The sums that units take in are rounded to the data's type. False: the layer is none of these.
 bool goes_by_products(const Site& site, const kernels::RnnLayer& layer, bool backward) {
@@ -104,9 +109,7 @@ bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool ba
   if (!goes_by_products(site, layer, backward)) return false;
   if (!backward && layer.directions > 1) {  // one by one: the L2 keeps more of one matrix than of two
     for (int k = 0; k < layer.directions; ++k) {
-      kernels::RnnLayer one = layer;
-      one.directions = 1, one.direction[0] = layer.direction[k];
-      if (!sweep_by_products(site, one, backward)) return false;
+      if (!sweep_by_products(site, one_direction(layer, k), backward)) return false;
     }
     return true;
   }
@@ -267,7 +270,11 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   if (!may_split(layer) || site.exchange == nullptr || layer.rows.steps == 0) return false;
   kernels::RnnSplit split;
   split.shape = split_shape(layer, backward);
-  if (split.shape.parts == 0) return false;
+  if (split.shape.parts == 0) {  // the weights of one direction may fit
+    if (layer.directions == 1 || !sweep_split(site, one_direction(layer, 0), backward)) return false;
+    if (!sweep_split(site, one_direction(layer, 1), backward)) *site.failure = GPUDNN_STATUS_EXECUTION_FAILED;
+    return true;
+  }
   split.period = kernels::kRnnSplitPeriod;
   const std::int64_t sums = kernels::rnn_split_sum_bytes(split.shape, layer.directions, layer.rows.steps);
   const auto states_of = [&](std::int32_t period) {
@@ -298,9 +305,11 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   const auto direct = half                                    ? kernels::launch_rnn_direct_f16
                       : layer.type == tile::ElementType::bf16 ? kernels::launch_rnn_direct_bf16
                                                               : kernels::launch_rnn_direct_f32;
+  const auto wide = half ? kernels::launch_rnn_wide_f16 : kernels::launch_rnn_wide_bf16;
   const auto others = half ? kernels::launch_rnn_split_f16 : kernels::launch_rnn_split_bf16;
-  const bool runs =
-      split.shape.direct ? direct(split, backward, site.launch.stream) : others(split, site.launch.stream);
+  const bool runs = rnn_split_is_wide(split.shape) ? wide(split, backward, site.launch.stream)
+                    : split.shape.direct           ? direct(split, backward, site.launch.stream)
+                                                   : others(split, site.launch.stream);
   if (runs && backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
   return runs;
 }
@@ -348,6 +357,7 @@ double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool ba
 double split_step(const kernels::RnnLayer& l, bool backward) {
   if (!may_split(l)) return kNever;
   const kernels::RnnSplitShape shape = split_shape(l, backward);
+  if (shape.parts == 0 && l.directions > 1) return 2 * split_step(one_direction(l, 0), backward);
   return shape.parts == 0 ? kNever : shape.microseconds;
 }
 // Two launches, and the weights from L2.
@@ -410,11 +420,15 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
   const double together_cost = (layer.rows.steps + layers - 1) * (1 + 0.6 * (shape.rounds - 1));
   return alone.units == 0 || together_cost < 0.9 * layers * layer.rows.steps * (1 + 0.6 * (alone.rounds - 1));
 }
+// By products where they are faster.
+bool splits(const Site& site, const kernels::RnnLayer& layer, bool backward) {
+  return split_step(layer, backward) < products_step(site, layer, backward) && sweep_split(site, layer, backward);
+}
 void forward_split(const Site& site, const kernels::RnnLayer& layer) {
-  if (!sweep_split(site, layer, false)) forward(site, layer);
+  if (!splits(site, layer, false)) forward(site, layer);
 }
 void backward_split(const Site& site, const kernels::RnnLayer& layer) {
-  if (!sweep_split(site, layer, true)) backward(site, layer);
+  if (!splits(site, layer, true)) backward(site, layer);
 }
 
 // Whichever sweep has the shortest step.
@@ -514,8 +528,9 @@ Support supports_split(const Problem& problem, const Device& device) {
   if (n.projects()) return Support::no("it has no projection");
   int clusters[kernels::kRnnSplitClusterSizes];
   kernels::rnn_split_resident(clusters);
+  // One direction: of weights that do not fit together they go one after the other.
   const kernels::RnnSplitShape shape =
-      kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch, n.directions(), problem.pass == Pass::dgrad,
+      kernels::rnn_split_shape(n.kind(), n.hidden, problem.sequences.batch, 1, problem.pass == Pass::dgrad,
                                data_type_bits(n.type) / 8, clusters);
   if (shape.parts == 0) return Support::no("the recurrent weights or the batch do not fit on the chip");
   return Support::yes();
