@@ -33,6 +33,6 @@ inline int rnn_sums(const RnnStepArgs& args) {
 void launch_rnn_step_simt(const RnnStepArgs& args, CUstream_st* stream);
 void launch_rnn_step_sm80(const RnnStepArgs& args, CUstream_st* stream);
 // The units alone: what they take in has the product.
-void launch_rnn_units_simt(const RnnStepArgs& args, CUstream_st* stream);
+void launch_rnn_step_units(const RnnStepArgs& args, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

@@ -71,7 +71,7 @@ void launch_rnn_units(const RnnLayer& layer, std::int32_t i, bool backward, CUst
   args.layer = layer;
   args.part = backward ? RnnPart::backward_cell : RnnPart::forward_cell;
   set_steps(&args, i, backward);
-  if (rnn_places(args) > 0) launch_rnn_units_simt(args, stream);
+  if (rnn_places(args) > 0) launch_rnn_step_units(args, stream);
 }
 
 void launch_rnn_backward_first(const RnnLayer& layer, CUstream_st* stream) {
