@@ -75,4 +75,21 @@ struct RnnResident {
 [[nodiscard]] bool launch_rnn_resident_bf16(const RnnResident& resident, CUstream_st* stream);
 [[nodiscard]] bool launch_rnn_resident_f32(const RnnResident& resident, CUstream_st* stream);
 
+// Sweeps of few sequences of equal length, whose steps are matrix-vector products (gemv_sm90.cuh): most units.
+constexpr int kRnnGemvPlaces = 2;
+constexpr int kRnnGemvClusterUnits = 512;  // of a lane that one cluster takes
+constexpr int rnn_gemv_units(RnnCell cell, bool across, int element_bytes) {
+  if (rnn_gates(cell) == 1 || (across && cell == RnnCell::gru)) return 0;
+  if (element_bytes == 2) return across ? 256 : 1024;
+  return across ? 128 : 256;
+}
+constexpr bool rnn_gemv_takes(const RnnLayer& l, bool across) {
+  return l.rows.batch <= kRnnGemvPlaces && l.rows.offsets == nullptr && l.units % 8 == 0 &&
+         l.units <= rnn_gemv_units(l.cell, across, tile::element_bytes(l.type));
+}
+// False: as above.
+[[nodiscard]] bool launch_rnn_gemv_f16(const RnnResident& resident, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_gemv_bf16(const RnnResident& resident, CUstream_st* stream);
+[[nodiscard]] bool launch_rnn_gemv_f32(const RnnResident& resident, CUstream_st* stream);
+
 }  // namespace gpudnn::kernels

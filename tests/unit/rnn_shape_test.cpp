@@ -3,6 +3,7 @@
 #ifdef GPUDNN_WITH_CUDA  // the host has no such sweeps
 #include <gtest/gtest.h>
 
+#include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
 #include "support/random.hpp"
 #include "support/session.hpp"
@@ -73,6 +74,37 @@ TEST(RnnSplitShape, ItsExchangeFitsIntoTheWorkspace) {
   EXPECT_GT(of_floats, 1000);
   EXPECT_GT(wide, 50);
   EXPECT_GT(of_two_wide_sets, 50);
+}
+
+// A sweep of few sequences stands where blocks of a resident sweep would: whatever it takes, they fit an H200 too, as
+// they are what runs where a cluster is not to be had.
+TEST(RnnGemv, TakesWhatResidentBlocksHold) {
+  constexpr int kMultiprocessors = 132;
+  int taken = 0;
+  for (const RnnCell cell : {RnnCell::tanh, RnnCell::lstm, RnnCell::gru}) {
+    for (const int bytes : {2, 4}) {
+      for (const bool backward : {false, true}) {
+        for (const bool across : {false, true}) {
+          for (std::int32_t units = 1; units <= 1100; ++units) {
+            kernels::RnnLayer l;
+            l.cell = cell;
+            l.type = bytes == 2 ? tile::ElementType::f16 : tile::ElementType::f32;
+            l.units = units;
+            l.rows.batch = kernels::kRnnGemvPlaces;
+            if (!kernels::rnn_gemv_takes(l, across)) continue;
+            ++taken;
+            const auto shape = kernels::rnn_resident_shape(cell, units, l.rows.batch, across ? 8 : 2, across, backward,
+                                                           bytes, kMultiprocessors);
+            ASSERT_NE(shape.units, 0) << units << " units, " << bytes << " bytes, backward " << backward << ", across "
+                                      << across;
+            l.rows.batch = kernels::kRnnGemvPlaces + 1;
+            ASSERT_FALSE(kernels::rnn_gemv_takes(l, across));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(taken, 500);
 }
 
 }  // namespace

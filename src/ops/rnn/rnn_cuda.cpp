@@ -242,12 +242,26 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   const auto empty_exchange = [&] {
     return cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff, bytes) == GPUDNN_STATUS_SUCCESS;
   };
-  const bool empties = layers.size() > 1;
-  if (empties && !empty_exchange()) return false;
-  r.in_clusters = true;
-  bool runs = launch(r, site.launch.stream);
+  // Clusters need the exchange only between layers.
+  bool is_empty = false;
+  const auto empties = [&] { return is_empty || (is_empty = empty_exchange()); };
+  const bool across = layers.size() > 1;
+  if (across && !empties()) return false;
+  bool runs = false;
+  if (kernels::rnn_gemv_takes(layers[0], across)) {
+    const auto gemv = layers[0].type == tile::ElementType::f16    ? kernels::launch_rnn_gemv_f16
+                      : layers[0].type == tile::ElementType::bf16 ? kernels::launch_rnn_gemv_bf16
+                                                                  : kernels::launch_rnn_gemv_f32;
+    r.in_clusters = layers[0].units <= kernels::kRnnGemvClusterUnits;
+    if (!r.in_clusters && !empties()) return false;
+    runs = gemv(r, site.launch.stream);
+  }
   if (!runs) {
-    if (!empties && !empty_exchange()) return false;
+    r.in_clusters = true;
+    runs = launch(r, site.launch.stream);
+  }
+  if (!runs) {
+    if (!empties()) return false;
     r.in_clusters = false;
     runs = launch(r, site.launch.stream);
   }
@@ -334,6 +348,9 @@ double resident_step(const kernels::RnnLayer& l, int lanes, bool across, bool ba
   const kernels::RnnResidentShape shape = kernels::rnn_resident_shape(
       l.cell, l.units, l.rows.batch, lanes, across, backward, tile::element_bytes(l.type), multiprocessors);
   if (shape.units == 0) return kNever;
+  if (kernels::rnn_gemv_takes(l, across)) {
+    return l.units <= kernels::kRnnGemvClusterUnits ? (backward ? 1.0 : 0.8) : backward ? 2.2 : 1.6;
+  }
   const auto places = std::min<std::int64_t>(kernels::kRnnResidentThreads / shape.units, l.rows.batch);
   // What a block takes in, and what all of them do.
   const double bytes = static_cast<double>(places * (across ? 2 : 1) * tile::element_bytes(l.type) *
@@ -414,6 +431,7 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
         layers / 2 * time_of_pair(site, layer, backward, &parts) + layers % 2 * (layer.rows.steps * step + kProduct);
     return together < layers * (layer.rows.steps * step + kProduct) && (parts == 0 || together < pairs);
   }
+  if (kernels::rnn_gemv_takes(layer, false)) return kernels::rnn_gemv_takes(layer, true);
   // A round of places costs some 0.6 of what a step costs beside them.
   const auto alone = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, 1, false, backward, bytes,
                                                  multiprocessors);

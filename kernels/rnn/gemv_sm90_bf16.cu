@@ -1,0 +1,11 @@
+// Instances of the sweeps of few sequences.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rnn/gemv_sm90.cuh"
+
+namespace gpudnn::kernels {
+
+bool launch_rnn_gemv_bf16(const RnnResident& resident, CUstream_st* stream) {
+  return launch_rnn_gemv_type<tile::BFloat16>(resident, stream);
+}
+
+}  // namespace gpudnn::kernels
