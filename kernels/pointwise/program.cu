@@ -1,11 +1,15 @@
 // Instances and launches of the kernels that run pointwise programs.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstring>
+
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/pointwise/match_compiled.hpp"
 #include "kernels/pointwise/program.cuh"
 #include "kernels/pointwise/program_compiled_sm90.hpp"
 #include "kernels/pointwise/program_staged_sm90.hpp"
+#include "kernels/pointwise/ready_program.hpp"
 #include "kernels/tile/dispatch.hpp"
 #include "kernels/tile/least.hpp"
 
@@ -99,11 +103,9 @@ bool set_compiled(const ProgramParams& params, const ProgramTensor& from, bool o
   return to->form == InputForm::staged || (!is_output && to->step == 0);
 }
 
-// Returns false, with nothing launched, where the program has to be interpreted.
-bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
-  if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
-  const compiled::Match match = compiled::match(*params.code);
-  if (match.row < 0) return false;
+// The compiled program's number and its arguments; -1 where the program has to be interpreted.
+int make_compiled(const ProgramParams& params, const compiled::Match& match, CompiledArgs* result) {
+  if (match.row < 0 || params.rank > kProgramVectorLoops) return -1;
   char in[compiled::kMaxInputs] = {};
   char out[compiled::kMaxOutputs] = {};
   const auto letter = [](const ProgramTensor& tensor) { return compiled::letter_of(tensor.type, tensor.is_index); };
@@ -131,10 +133,21 @@ bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
     for (int s = 0; s < params.code->steps; ++s) {
       for (int i = 0; i < 3; ++i) args.numbers[s][i] = params.code->step[s].p[i];
     }
-    launch_compiled(instance, args, stream);
-    return true;
+    *result = args;
+    return instance;
   }
-  return false;
+  return -1;
+}
+
+compiled::Match match_compiled(const ProgramParams& params) {
+  return params.runs_compiled && !params.is_double ? compiled::match(*params.code) : compiled::Match{};
+}
+
+bool try_compiled(const ProgramParams& params, cudaStream_t stream) {
+  CompiledArgs args;
+  const int instance = make_compiled(params, match_compiled(params), &args);
+  if (instance >= 0) launch_compiled(instance, args, stream);
+  return instance >= 0;
 }
 
 template <int N, int P>
@@ -164,14 +177,14 @@ StagedForm staged_form(const VectorTensor& tensor) {
   return type == AnyType::f16 ? StagedForm::f16 : type == AnyType::bf16 ? StagedForm::bf16 : StagedForm::f32;
 }
 
-// Returns false, with nothing launched, where the operands lie otherwise or do not fit into shared memory.
-bool try_staged(const ProgramParams& params, cudaStream_t stream) {
+// False where the operands lie otherwise or do not fit into shared memory.
+bool make_staged(const ProgramParams& params, StagedLaunch* launch, StagedArgs* result) {
   const int width = pack_width(params);
   const int last = params.rank - 1;
   const std::int64_t packs = count_of(params) / width;
   if (!params.runs_compiled || params.is_double || params.rank > kProgramVectorLoops) return false;
   if (params.dims[last] % width != 0 || packs > tile::kMaxIterations) return false;
-  StagedArgs args;
+  StagedArgs& args = *result;
   args.packs = static_cast<std::uint32_t>(packs);
   args.rank = params.rank;
   args.inputs = params.inputs;
@@ -213,7 +226,19 @@ bool try_staged(const ProgramParams& params, cudaStream_t stream) {
   }
   if (args.temp_bytes + args.stage_bytes > kMaxStagedBytes) return false;
   place_operands(places, temp_bytes, code);
-  launch_staged(width, code->any, usual, args, params.multiprocessors, stream);
+  *launch = {width, code->any, usual, params.multiprocessors};
+  return true;
+}
+
+void launch_staged(const StagedLaunch& launch, const StagedArgs& args, cudaStream_t stream) {
+  launch_staged(launch.width, launch.any, launch.usual, args, launch.multiprocessors, stream);
+}
+
+bool try_staged(const ProgramParams& params, cudaStream_t stream) {
+  StagedLaunch launch;
+  StagedArgs args;
+  if (!make_staged(params, &launch, &args)) return false;
+  launch_staged(launch, args, stream);
   return true;
 }
 
@@ -276,6 +301,77 @@ void launch_scalar(const ProgramParams& params, const tile::ProgramCode<C>& code
   cuda::launch_kernel(&program_scalar<C, E>, {blocks, kProgramThreads, shared}, stream, args);
 }
 
+// --- launches that are filled in ------------------------------------------------------------------------------------
+
+constexpr auto kOfTable = static_cast<int>(offsetof(StagedArgs, table));
+constexpr auto kOfSteps = kOfTable + static_cast<int>(offsetof(StagedTable, code) + offsetof(StagedCode, step));
+
+ReadyPlace pointer_place(std::size_t of_tensors, int tensor, int number) {
+  const std::size_t offset = of_tensors + static_cast<std::size_t>(tensor) * sizeof(VectorTensor);
+  return {static_cast<std::uint16_t>(offset + offsetof(VectorTensor, data)), static_cast<std::int8_t>(number), false};
+}
+
+// False where there are more of them than there is room for.
+bool add_number(std::size_t offset, std::int8_t number, bool negates, ReadyProgram* ready) {
+  if (ready->numbers == ReadyProgram::kMaxNumbers) return false;
+  ready->value[ready->numbers++] = {static_cast<std::uint16_t>(offset), number, negates};
+  return true;
+}
+
+bool ready_compiled(const ProgramParams& params, const std::int8_t* scalar, const bool* negates, ReadyProgram* ready) {
+  const compiled::Match match = match_compiled(params);
+  CompiledArgs args;
+  ready->instance = make_compiled(params, match, &args);
+  if (ready->instance < 0) return false;
+  for (int t = 0; t < match.inputs; ++t)
+    if (!params.in[match.in[t]].is_index)
+      ready->input[ready->inputs++] = pointer_place(offsetof(CompiledArgs, in), t, match.in[t]);
+  for (int t = 0; t < match.outputs; ++t)
+    ready->output[ready->outputs++] = pointer_place(offsetof(CompiledArgs, out), t, match.out[t]);
+  for (int s = 0; s < params.code->steps; ++s) {
+    const std::size_t offset = offsetof(CompiledArgs, numbers) + sizeof(float) * (3 * s + tile::kStepImmediate);
+    if (scalar[s] >= 0 && !add_number(offset, scalar[s], negates[s], ready)) return false;
+  }
+  ready->bytes = sizeof args;
+  std::memcpy(ready->args, &args, sizeof args);
+  ready->kind = ReadyProgram::Kind::compiled;
+  return true;
+}
+
+// Where the numbers of steps went: steps are made once more of a code whose numbers are their own places.
+bool ready_staged(const ProgramParams& params, const std::int8_t* scalar, const bool* negates, ReadyProgram* ready) {
+  StagedArgs args, placed;
+  if (!make_staged(params, &ready->staged, &args)) return false;
+  tile::ProgramCode<float> places = *params.code;
+  for (int s = 0; s < places.steps; ++s) {
+    for (int i = 0; i < 3; ++i) places.step[s].p[i] = static_cast<float>(1 + 3 * s + i);
+  }
+  ProgramParams of_places = params;
+  of_places.code = &places;
+  StagedLaunch same;
+  if (!make_staged(of_places, &same, &placed)) return false;
+  const auto add = [&](std::size_t offset, float place) {
+    const int at = place >= 1 ? static_cast<int>(place) - 1 : 0;
+    const int s = at / 3;
+    return at % 3 != tile::kStepImmediate || scalar[s] < 0 || add_number(offset, scalar[s], negates[s], ready);
+  };
+  for (int j = 0; j < placed.table.code.steps; ++j) {
+    const StagedStep& step = placed.table.code.step[j];
+    const std::size_t offset = kOfSteps + sizeof(StagedStep) * static_cast<std::size_t>(j);
+    if (!add(offset + offsetof(StagedStep, number), step.number)) return false;
+    for (int i = 0; i < 2; ++i)
+      if (!add(offset + offsetof(StagedStep, p) + sizeof(float) * static_cast<std::size_t>(i), step.p[i])) return false;
+  }
+  for (int t = 0; t < params.inputs; ++t)
+    if (params.in[t].present) ready->input[ready->inputs++] = pointer_place(kOfTable + offsetof(StagedTable, in), t, t);
+  for (int t = 0; t < params.outputs; ++t)
+    ready->output[ready->outputs++] = pointer_place(kOfTable + offsetof(StagedTable, out), t, t);
+  ready->bytes = sizeof args;
+  std::memcpy(ready->args, &args, sizeof args);
+  ready->kind = ReadyProgram::Kind::staged;
+  return true;
+}
+
 // Any nest of at most kMaxIterations elements.
 void launch_part(const ProgramParams& params, cudaStream_t stream) {
   if (try_compiled(params, stream) || try_staged(params, stream) || try_vector(params, stream)) return;
@@ -304,6 +400,43 @@ ProgramParams part_of(const ProgramParams& params, int dimension, std::int64_t b
 }
 
 }  // namespace
+
+void make_ready(const ProgramParams& params, const std::int8_t* scalar, const bool* negates, ReadyProgram* ready) {
+  *ready = {};
+  const std::int64_t count = count_of(params);
+  if (count == 0 || count > tile::kMaxIterations || (params.rank == 1 && count % pack_width(params) != 0)) return;
+  if (!ready_compiled(params, scalar, negates, ready)) {
+    *ready = {};
+    if (!ready_staged(params, scalar, negates, ready)) *ready = {};
+  }
+}
+
+bool launch_ready(const ReadyProgram& ready, const void* const* inputs, const double* numbers, void* const* outputs,
+                  CUstream_st* stream) {
+  alignas(StagedArgs) unsigned char args[sizeof(StagedArgs)];
+  std::memcpy(args, ready.args, static_cast<std::size_t>(ready.bytes));
+  for (int t = 0; t < ready.inputs; ++t) {
+    const ReadyPlace& place = ready.input[t];
+    if (!tile::is_aligned(inputs[place.number], kReadyAlignment)) return false;
+    std::memcpy(args + place.offset, &inputs[place.number], sizeof(void*));
+  }
+  for (int t = 0; t < ready.outputs; ++t) {
+    const ReadyPlace& place = ready.output[t];
+    if (!tile::is_aligned(outputs[place.number], kReadyAlignment)) return false;
+    std::memcpy(args + place.offset, &outputs[place.number], sizeof(void*));
+  }
+  for (int n = 0; n < ready.numbers; ++n) {
+    const ReadyPlace& place = ready.value[n];
+    const auto value = static_cast<float>(place.negates ? -numbers[place.number] : numbers[place.number]);
+    std::memcpy(args + place.offset, &value, sizeof value);
+  }
+  if (ready.kind == ReadyProgram::Kind::compiled) {
+    launch_compiled(ready.instance, *reinterpret_cast<const CompiledArgs*>(args), stream);
+  } else {
+    launch_staged(ready.staged, *reinterpret_cast<const StagedArgs*>(args), stream);
+  }
+  return true;
+}
 
 void launch_program(const ProgramParams& params, CUstream_st* stream) {
   const std::int64_t count = count_of(params);

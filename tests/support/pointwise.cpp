@@ -276,6 +276,34 @@ PointwiseOutcome run_reference(const Problem& problem, const PointwiseData& data
   return outcome;
 }
 
+namespace {
+
+// What is wrong with a launch that was prepared, next to one that was not, whose results the stores hold.
+std::string try_prepared(const Problem& problem, pointwise::Args args, std::vector<GuardedBuffer>* stores) {
+  const Backend& backend = Backend::at_hand();
+  std::shared_ptr<const pointwise::Prepared> prepared;
+  if (pointwise::prepare(problem, *backend.handle()->device, &prepared) != GPUDNN_STATUS_SUCCESS)
+    return "preparing: " + take_error_text();
+  if (prepared == nullptr) return "";
+  args.prepared = prepared.get();
+  std::vector<std::vector<unsigned char>> expected;
+  for (GuardedBuffer& store : *stores) {
+    expected.emplace_back(store.bytes());
+    store.read(expected.back().data(), store.bytes());
+    const std::vector<unsigned char> poison(store.bytes(), 0xff);
+    store.write(poison.data(), poison.size());
+  }
+  if (pointwise::run(backend.handle(), problem, args) != GPUDNN_STATUS_SUCCESS) return "prepared: " + take_error_text();
+  for (std::size_t o = 0; o < stores->size(); ++o) {
+    std::vector<unsigned char> found(expected[o].size());
+    (*stores)[o].read(found.data(), found.size());
+    if (found != expected[o]) return "a prepared launch gives other bits in output " + std::to_string(o);
+  }
+  return "";
+}
+
+}  // namespace
+
 PointwiseOutcome run_at_hand(const Problem& problem, const PointwiseData& data, bool misaligned, bool with_workspace) {
   const Backend& backend = Backend::at_hand();
   const GuardedBuffer workspace(backend,
@@ -300,7 +328,7 @@ PointwiseOutcome run_at_hand(const Problem& problem, const PointwiseData& data, 
     args.stores[o] = stores.back().data();
   }
   outcome.status = pointwise::run(backend.handle(), problem, args);
-  if (outcome.status != GPUDNN_STATUS_SUCCESS) outcome.damage = take_error_text();
+  outcome.damage = outcome.status != GPUDNN_STATUS_SUCCESS ? take_error_text() : try_prepared(problem, args, &stores);
   for (std::size_t i = 0; i < loads.size(); ++i) {
     outcome.damage += loads[i].damage();
     std::vector<unsigned char> now(data.loads[i].size());

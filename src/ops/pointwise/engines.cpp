@@ -61,6 +61,7 @@ Status prepare(const Problem& problem, const Device& device, std::shared_ptr<con
   if (device.backend == GPUDNN_BACKEND_CUDA && !is_empty(problem)) {
     auto made = std::make_shared<Prepared>();
     GPUDNN_TRY(prepare_cuda(problem, made.get()));
+    if (!has_reduction(problem)) make_ready(device, &made->parts.front());
     *prepared = std::move(made);
   }
 #endif

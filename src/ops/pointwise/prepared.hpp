@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "kernels/pointwise/ready_program.hpp"
 #include "ops/pointwise/loops.hpp"
 #include "ops/pointwise/lower.hpp"
 
@@ -15,6 +17,7 @@ struct PreparedPart {
   int store[kMaxStores] = {};  // the number of each in the whole problem
   FoldLoops fold;              // without reductions its loops alone
   Lowered lowered;
+  std::shared_ptr<const kernels::ReadyProgram> ready;  // null where each launch is made anew
 };
 
 struct Prepared {
@@ -24,7 +27,9 @@ struct Prepared {
 [[nodiscard]] bool has_reduction(const Problem& problem) noexcept;
 // The parts of a problem, not lowered yet.
 [[nodiscard]] std::vector<PreparedPart> parts_of(const Problem& problem);
-// The parts, ready to be launched. NOT_SUPPORTED where the program is too long.
+// The parts, lowered. NOT_SUPPORTED where the program is too long.
 [[nodiscard]] Status prepare_cuda(const Problem& problem, Prepared* prepared);
+// Lets the launch of a part without reductions be filled in, where it can.
+void make_ready(const Device& device, PreparedPart* part);
 
 }  // namespace gpudnn::pointwise

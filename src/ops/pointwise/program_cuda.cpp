@@ -47,21 +47,36 @@ Support supports_program_cuda(const Problem& problem, const Device&) {
   return has_reduction(problem) ? Support::no("a store has a reduction") : Support::yes();
 }
 
+void make_ready(const Device& device, PreparedPart* part) {
+  if (part->problem.program.compute == GPUDNN_DATA_DOUBLE) return;
+  kernels::ProgramParams params = program_params(part->problem, {}, part->fold.loops, device);
+  tile::ProgramCode<float> code;
+  constexpr double kNumbers[kMaxLoads] = {};
+  bind(part->lowered, kNumbers, &code);
+  params.code = &code;
+  auto ready = std::make_shared<kernels::ReadyProgram>();
+  kernels::make_ready(params, part->lowered.scalar, part->lowered.negates, ready.get());
+  if (ready->kind != kernels::ReadyProgram::Kind::none) part->ready = std::move(ready);
+}
+
 Status program_cuda(const LaunchSite& site, const Problem& problem, const Args& args) {
   Prepared made;
   if (args.prepared == nullptr) GPUDNN_TRY(prepare_cuda(problem, &made));
   const PreparedPart& part = (args.prepared == nullptr ? made : *args.prepared).parts.front();
-  kernels::ProgramParams params = program_params(problem, args, part.fold.loops, site.device);
-  tile::ProgramCode<float> code;
-  tile::ProgramCode<double> code64;
-  if (params.is_double) {
-    bind(part.lowered, args.scalars, &code64);
-    params.code64 = &code64;
-  } else {
-    bind(part.lowered, args.scalars, &code);
-    params.code = &code;
+  if (part.ready == nullptr ||
+      !kernels::launch_ready(*part.ready, args.loads, args.scalars, args.stores, site.stream)) {
+    kernels::ProgramParams params = program_params(problem, args, part.fold.loops, site.device);
+    tile::ProgramCode<float> code;
+    tile::ProgramCode<double> code64;
+    if (params.is_double) {
+      bind(part.lowered, args.scalars, &code64);
+      params.code64 = &code64;
+    } else {
+      bind(part.lowered, args.scalars, &code);
+      params.code = &code;
+    }
+    kernels::launch_program(params, site.stream);
   }
-  kernels::launch_program(params, site.stream);
   return cuda::launch_status("pointwise program");
 }
 
