@@ -93,9 +93,14 @@ GraphDescriptors::GraphDescriptors(const Library& library, const graph::Graph& g
 }
 
 std::vector<BackendObject> GraphDescriptors::configs(int most) const {
+  std::vector<BackendObject> ranked = configs(GPUDNN_HEUR_MODE_A, most);
+  return ranked.empty() ? configs(GPUDNN_HEUR_MODE_FALLBACK, most) : std::move(ranked);
+}
+
+std::vector<BackendObject> GraphDescriptors::configs(gpudnnBackendHeurMode_t mode, int most) const {
   BackendObject heuristics(*library_, graph::kHeuristics);
   heuristics.set_object(GPUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_);
-  heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, GPUDNN_HEUR_MODE_A);
+  heuristics.set_enum(GPUDNN_ATTR_ENGINEHEUR_MODE, GPUDNN_TYPE_HEUR_MODE, mode);
   heuristics.finalize();
   std::vector<BackendObject> configs;
   std::vector<gpudnnBackendDescriptor_t> objects;

@@ -42,11 +42,12 @@ class BackendObject {
 class GraphDescriptors {
  public:
   GraphDescriptors(const Library& library, const graph::Graph& graph);
-  // Configs of the heuristic's mode A, the best first; at most `most`.
+  // Configs of the heuristic's mode A, the best first; at most `most`. Where it has none, those of the fallback.
   [[nodiscard]] std::vector<BackendObject> configs(int most) const;
   [[nodiscard]] BackendObject plan(const BackendObject& config) const;  // finalized
 
  private:
+  [[nodiscard]] std::vector<BackendObject> configs(gpudnnBackendHeurMode_t mode, int most) const;
   [[nodiscard]] BackendObject tensor(const graph::Tensor& tensor, const BackendObject* offsets) const;
   [[nodiscard]] BackendObject operation(const graph::Node& node);
 
