@@ -29,7 +29,7 @@ class Case:
     outside: float = 0  # share of a tensor's elements that may lie outside the bound
 
 
-def batch_norm_cases(torch, _):
+def batch_norm_cases(torch, *_):
     shapes = [(8, 16, 14, 14), (2, 3, 5, 7), (64, 256, 7, 7), (1, 1, 1, 9), (4, 32, 6, 5, 4)]
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for shape in shapes:
@@ -69,7 +69,7 @@ def batch_norm(torch, dtype, shape, layout, training):
     return body
 
 
-def sampler_cases(torch, _):
+def sampler_cases(torch, *_):
     for dtype in (torch.float32, torch.float64, torch.float16):
         for n, c, height, width, out in ((2, 3, 8, 9, 6), (1, 16, 32, 32, 32)):
             name = f"affine_grid, grid_sample {str(dtype)[6:]} {n}x{c}x{height}x{width}"
@@ -90,7 +90,7 @@ def sampler(torch, dtype, n, c, height, width, out):
     return body
 
 
-def ctc_cases(torch, _):
+def ctc_cases(torch, *_):
     for steps, batch, classes, length in ((20, 4, 10, 6), (50, 16, 28, 12), (5, 1, 3, 2)):
         yield Case(f"{steps}x{batch}x{classes}", ctc(torch, steps, batch, classes, length), ["CTCLoss"])
 
@@ -182,9 +182,9 @@ def random_convolution(torch, draw):
     return text, body, 4e-3 if (flags["tf32"] and dtype == torch.float32) or autocast else None
 
 
-def convolution_cases(torch, share=1.0, count=500, seed=20):
-    draw = random.Random(seed)
-    for index in range(round(share * count)):
+def convolution_cases(torch, share=1.0, seed=0):
+    draw = random.Random(20 + seed)
+    for index in range(round(500 * share)):
         text, body, bound = random_convolution(torch, draw)
         yield Case(f"{index}: {text}", body, [EXECUTE], bound)
     yield Case("captured convolutions", captured_convolutions(torch), [EXECUTE])
@@ -283,9 +283,9 @@ def random_recurrent(torch, draw):
     return text, body, bound, outside
 
 
-def recurrent_cases(torch, share=1.0, count=100, seed=23):
-    draw = random.Random(seed)
-    for index in range(round(share * count)):
+def recurrent_cases(torch, share=1.0, seed=0):
+    draw = random.Random(23 + seed)
+    for index in range(round(100 * share)):
         text, body, bound, outside = random_recurrent(torch, draw)
         calls = ["RNNForward", "RNNBackwardData_v8", "RNNBackwardWeights_v8"]
         yield Case(f"{index}: {text}", body, calls, bound, outside)
@@ -336,9 +336,9 @@ def random_attention(torch, draw):
     return text, body
 
 
-def attention_cases(torch, share=1.0, count=200, seed=22):
-    draw = random.Random(seed)
-    for index in range(round(share * count)):
+def attention_cases(torch, share=1.0, seed=0):
+    draw = random.Random(22 + seed)
+    for index in range(round(200 * share)):
         text, body = random_attention(torch, draw)
         yield Case(f"{index}: {text}", body, [EXECUTE])
 
@@ -353,8 +353,8 @@ PARTS = {
 }
 
 
-def cases(torch, parts, share):
+def cases(torch, parts, share, seed):
     for part in parts:
-        for case in PARTS[part](torch, share):
+        for case in PARTS[part](torch, share, seed):
             case.name = f"{part} {case.name}"
             yield case

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Runs PyTorch's cuDNN calls twice, with NVIDIA's library and with libgpudnn preloaded in its place, and compares.
 
-usage: pytorch_check.py LIBCUDNN [--work DIRECTORY] [--parts NAME,...] [--share X] [--slice I/N] [--alone] [--trainings]
+usage: pytorch_check.py LIBCUDNN [--work DIRECTORY] [--parts NAME,...] [--share X] [--seed N] [--slice I/N]
+                        [--limit SECONDS] [--alone] [--trainings]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --work     where results and logs go; a fresh temporary directory otherwise
   --parts    of pytorch_cases.py; all by default
   --share    of the random cases of each part (default 1)
+  --seed     of the random cases (default 0)
   --slice    every N-th case from the I-th on alone, so that several processes share them
+  --limit    of each process's cases; those that either one does not reach are left out
   --alone    without NVIDIA's run: cases that bring what they expect in double, as attention's do, are compared with that
   --trainings  trains networks afterwards, too, as pytorch_train.py does by default
 
@@ -28,6 +31,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 from pytorch_cases import PARTS, cases
 
@@ -37,7 +41,7 @@ VERSION = 91900
 def chosen(torch, arguments):
     """The cases of this process."""
     first, step = map(int, arguments.slice.split("/"))
-    return list(cases(torch, arguments.parts.split(","), arguments.share))[first::step]
+    return list(cases(torch, arguments.parts.split(","), arguments.share, arguments.seed))[first::step]
 
 
 def worker(arguments):
@@ -50,9 +54,12 @@ def worker(arguments):
     torch.backends.cudnn.allow_tf32 = False
     version = torch.backends.cudnn.version()
     results = {"version": version}
+    end = time.monotonic() + arguments.limit
     with open(path + ".progress", "w", encoding="utf-8") as progress:
         for case in chosen(torch, arguments):
             name = case.name
+            if time.monotonic() > end:
+                break
             print(name, file=progress, flush=True)
             torch.manual_seed(sum(name.encode()))
             begin = os.path.getsize(log) if log and os.path.exists(log) else 0
@@ -171,7 +178,8 @@ def compare(theirs, ours, case, torch):
 
 def run_worker(path, log, arguments, environment):
     command = [sys.executable, __file__, "--worker", str(path), "--log", str(log)]
-    command += ["--parts", arguments.parts, "--share", str(arguments.share), "--slice", arguments.slice]
+    command += ["--parts", arguments.parts, "--share", str(arguments.share), "--seed", str(arguments.seed)]
+    command += ["--slice", arguments.slice, "--limit", str(arguments.limit)]
     result = subprocess.run(command, env={**os.environ, **environment}, check=False)
     if result.returncode != 0:
         progress = pathlib.Path(f"{path}.progress")
@@ -187,7 +195,9 @@ def main():
     parser.add_argument("--work")
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slice", default="0/1")
+    parser.add_argument("--limit", type=float, default=1e9)
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--trainings", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -228,7 +238,8 @@ def main():
         print(f"{'FAILED' if wrong else 'ok':10} torch.backends.cudnn.version() is {results['version']} with {who}")
     known = {case.name: case for case in chosen(torch, arguments)}
     counts = {}
-    for name in [n for n in ours if n != "version"]:
+    both = [name for name in ours if name != "version" and (theirs is None or name in theirs)]
+    for name in both:
         verdict, what = compare(theirs and theirs[name], ours[name], known.get(name), torch)
         failures += verdict == "FAILED"
         part = name.split(" ")[0] if name in known else "streams"
@@ -240,7 +251,7 @@ def main():
     if "gpudnnCreate" not in whole:  # else the numbers would be NVIDIA's own
         failures += 1
         print("FAILED     the log of the second run has no handle: libgpudnn was not in the process")
-    print(f"{len(ours) - 1} cases, {failures} failures; results and logs in {work}")
+    print(f"{len(both)} cases, {failures} failures; results and logs in {work}")
     if arguments.trainings:
         script = pathlib.Path(__file__).with_name("pytorch_train.py")
         failures += subprocess.run([sys.executable, str(script), arguments.library], check=False).returncode != 0

@@ -7,11 +7,12 @@ usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --models   of MODELS below; the networks for images by default
   --types    float32, float16, bfloat16; the 16-bit ones by autocast, float16 with loss scaling
-  --steps    steps of each training (default 30, with --times 12)
+  --steps    steps of each training (default 30, with --times 10, behind WARM_UP others)
   --batch    images of a step (default 16, with --times 64, so that the GPU and not Python is what is waited for)
   --planted  trains with wrong gradients, too: does the comparison find them?
-  --times    compares how long a step takes, and not the losses; the GPU should have nothing else to do
-  --limit    of both processes together (with --times of each); trainings that it cuts off are left out of the table
+  --times    compares how long a step takes, and not the losses; the GPU should have nothing else to do. The two
+             processes take turns: while one trains, the other waits
+  --limit    of both processes together; trainings that it cuts off are left out of the table
   --losses   writes losses and errors of all runs there, as JSON
   --out      also writes the table there
 
@@ -47,6 +48,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 # name: (function of torchvision.models, shape of an image)
@@ -70,6 +72,8 @@ NVIDIA_RUNS = ("plain", "deterministic", "rounded1", "rounded2", "rounded3", "ro
 OUR_RUNS = ("plain", "rounded5")
 PLANTED_RUNS = ("planted", "planted-one")
 MEASURED_RUNS = ("plain", "planted", "planted-one")  # the errors of their convolutions
+WARM_UP = 4  # steps before any is timed
+TURNS = 2  # of each process; the first step of a turn is not timed
 
 
 def gpt2(torch):
@@ -189,7 +193,8 @@ class Training:
         # Half precision runs channels-last, float as old code does it: NCHW.
         last = torch.channels_last_3d if len(MODELS[name][1]) == 4 else torch.channels_last
         self.layout = torch.contiguous_format if dtype == "float32" else last
-        self.model = built(name, torch).cuda().to(memory_format=self.layout)
+        with torch.device("cuda"):
+            self.model = built(name, torch).to(memory_format=self.layout)
         self.start = copy.deepcopy(self.model.state_dict())
         if name == "gpt2":
             self.images, self.labels = texts(batch, torch)
@@ -226,53 +231,66 @@ class Training:
         chosen = {"planted": weights, "planted-one": weights[len(weights) // 2 :][:1]}.get(run, [])
         return [p.register_hook(lambda gradient: gradient * 1.01) for p in chosen]
 
-    def run(self, run, steps, measures):
-        """The losses of all steps, errors of the first one's convolutions, and the median seconds of a step in the second half."""
+    def begin(self):
+        self.optimizer = self.torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        self.scaler = self.torch.amp.GradScaler("cuda", enabled=self.dtype == "float16")
+
+    def step(self, images, measure=lambda: None):
+        """The loss, and the seconds that the step took. `measure` is called between gradients and weights."""
+        torch = self.torch
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        self.optimizer.zero_grad(set_to_none=True)
+        with cudnn_attention(self.name, self.dtype, torch):
+            with torch.autocast("cuda", dtype=getattr(torch, self.dtype), enabled=self.dtype != "float32"):
+                loss = self.loss(images)
+            self.scaler.scale(loss).backward()
+        measure()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        loss = loss.item()
+        torch.cuda.synchronize()
+        return loss, time.perf_counter() - begin
+
+    def run(self, run, steps):
+        """The losses of all steps, and errors of the first one's convolutions."""
         torch = self.torch
         images = self.rounded(int(run[-1]) if run.startswith("rounded") else 0)
         torch.backends.cudnn.deterministic = run == "deterministic"
-        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
-        scaler = torch.amp.GradScaler("cuda", enabled=self.dtype == "float16")
+        self.begin()
         hooks = self.planted(run)
-        modules = self.model.named_modules() if measures and run in MEASURED_RUNS else []
+        modules = self.model.named_modules() if run in MEASURED_RUNS else []
         layers = [Layer(n, m, torch) for n, m in modules if isinstance(m, (torch.nn.Conv2d, torch.nn.Conv3d))]
-        losses, times, errors = [], [], {}
-        for step in range(steps):
-            torch.cuda.synchronize()
-            begin = time.perf_counter()
-            optimizer.zero_grad(set_to_none=True)
-            with cudnn_attention(self.name, self.dtype, torch):
-                with torch.autocast("cuda", dtype=getattr(torch, self.dtype), enabled=self.dtype != "float32"):
-                    loss = self.loss(images)
-                scaler.scale(loss).backward()
-            if layers and self.is_finite():  # a step whose gradients overflow is not taken
-                for layer in layers:
-                    errors.update(layer.errors())
-                    layer.remove()
-                layers = []
-            scaler.step(optimizer)
-            scaler.update()
-            losses.append(loss.item())
-            torch.cuda.synchronize()
-            if step >= steps // 2:
-                times.append(time.perf_counter() - begin)
+        errors = {}
+
+        def measure():
+            if not layers or not self.is_finite():  # a step whose gradients overflow is not taken
+                return
+            while layers:
+                layer = layers.pop()
+                errors.update(layer.errors())
+                layer.remove()
+
+        losses = [self.step(images, measure)[0] for _ in range(steps)]
         for hook in hooks:
             hook.remove()
-        return {"losses": losses, "errors": None if layers else errors, "seconds": statistics.median(times)}
+        return {"losses": losses, "errors": None if layers else errors}
 
 
 def worker(arguments):
     import torch
 
     torch.backends.cudnn.benchmark = arguments.benchmark
+    if arguments.times:
+        return take_turns(arguments, torch)
     results = {}
     for dtype in arguments.types.split(","):
         for name in arguments.models.split(","):
             key, begin = f"{name} {dtype}", time.perf_counter()
             try:
                 training = Training(name, dtype, arguments.batch, torch)
-                results[key] = {run: training.run(run, arguments.steps, not arguments.times) for run in arguments.runs.split(",")}
-                what = f"{1e3 * results[key]['plain']['seconds']:.2f} ms, loss {results[key]['plain']['losses'][-1]:.4f}"
+                results[key] = {run: training.run(run, arguments.steps) for run in arguments.runs.split(",")}
+                what = f"loss {results[key]['plain']['losses'][-1]:.4f}"
             except RuntimeError as error:
                 what = str(error).splitlines()[0][:300]
                 results[key] = {"error": what}
@@ -285,13 +303,42 @@ def worker(arguments):
     return 0
 
 
+def take_turns(arguments, torch):
+    """Answers each line of input by one of JSON: a network and a type are made ready, a number is of steps to be timed."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what PyTorch prints is no answer
+    training = images = None
+    for line in sys.stdin:
+        words = line.split()
+        answer = {"seconds": []}
+        try:
+            if len(words) == 2:
+                training = images = None
+                torch.cuda.empty_cache()
+                training = Training(*words, arguments.batch, torch)
+                images = training.rounded(0)
+                training.begin()
+                for _ in range(WARM_UP):
+                    training.step(images)
+            else:
+                answer["seconds"] = [training.step(images)[1] for _ in range(1 + int(words[0]))][1:]
+        except RuntimeError as error:
+            answer = {"error": str(error).splitlines()[0][:300]}
+        print(json.dumps(answer), file=answers, flush=True)
+    return 0
+
+
+def started(environment, worker, **options):
+    command = [sys.executable, __file__, *sys.argv[1:], *worker]
+    return subprocess.Popen(command, env={**os.environ, **environment}, **options)
+
+
 class Process:
     """A process that trains by one of the two libraries."""
 
     def __init__(self, label, runs, environment):
         self.label, self.path = label, f"pytorch_train.{os.getpid()}.{label}.json"
-        command = [sys.executable, __file__, *sys.argv[1:], "--worker", self.path, "--runs", ",".join(runs)]
-        self.process = subprocess.Popen(command, env={**os.environ, **environment})
+        self.process = started(environment, ["--worker", self.path, "--runs", ",".join(runs)])
 
     def results(self, limit):
         """(results, exit status)"""
@@ -308,6 +355,50 @@ class Process:
             results = json.load(file)
         os.unlink(self.path)
         return results, status
+
+
+def timed_in_turns(arguments, preload):
+    """Results of both libraries' processes, which wait for each other."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [started(environment, ["--worker", "-"], **pipes) for environment in ({}, preload)]
+    timer = threading.Timer(arguments.limit or 1e6, lambda: [process.kill() for process in processes])
+    timer.daemon = True
+    timer.start()
+
+    def ask(process, text):
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+
+    def answer(process):
+        line = process.stdout.readline()
+        if not line:
+            raise BrokenPipeError
+        return json.loads(line)
+
+    results = {}, {}
+    try:
+        for dtype in arguments.types.split(","):
+            for name in arguments.models.split(","):
+                key, seconds = f"{name} {dtype}", ([], [])
+                for process in processes:
+                    ask(process, key)
+                answers = [answer(process) for process in processes]
+                for _ in range(TURNS):
+                    for i, process in enumerate(processes):
+                        if "error" not in answers[i]:
+                            ask(process, str(arguments.steps // TURNS))
+                            answers[i] = answer(process)
+                            seconds[i].extend(answers[i].get("seconds", []))
+                for i, result in enumerate(results):
+                    plain = {"seconds": statistics.median(seconds[i] or [0]), "all": seconds[i]}
+                    result[key] = {"error": answers[i]["error"]} if "error" in answers[i] else {"plain": plain}
+    except BrokenPipeError:
+        print("cut off", file=sys.stderr, flush=True)
+    for process in processes:
+        process.kill()
+        process.wait()
+    timer.cancel()
+    return results
 
 
 def distances(pairs):
@@ -402,7 +493,7 @@ def main():
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--runs", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    arguments.steps = arguments.steps or (12 if arguments.times else 30)
+    arguments.steps = arguments.steps or (10 if arguments.times else 30)
     arguments.batch = arguments.batch or (64 if arguments.times else 16)
     if arguments.worker:
         return worker(arguments)
@@ -411,9 +502,8 @@ def main():
     preload = {"LD_PRELOAD": os.path.abspath(arguments.library), "LD_BIND_NOW": "1", "GPUDNN_BACKEND": "cuda"}
     limit = arguments.limit
     if arguments.times:
-        nvidia, first = Process("nvidia", ["plain"], {}).results(limit)
-        ours, second = Process("libgpudnn", ["plain"], preload).results(limit)
-        lines, failures = table_of_times(nvidia, ours), 0
+        nvidia, ours = timed_in_turns(arguments, preload)
+        lines, failures, first, second = table_of_times(nvidia, ours), 0, 0, 0
     else:
         nvidia, first = Process("nvidia", NVIDIA_RUNS, {}).results(limit and 2 * limit / 3)
         runs = OUR_RUNS + PLANTED_RUNS if arguments.planted else OUR_RUNS
