@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/element_type.hpp"
 
 struct CUstream_st;
@@ -29,7 +29,7 @@ constexpr std::uint32_t kMaxSteps = 2;
 constexpr std::uint32_t kEntriesPerStep = 4 * 32;
 constexpr std::uint32_t kEntriesTogether = 8;  // that a thread has under way
 
-struct Params {
+struct Params : conv::EpilogueParams {
   std::uint32_t pixels = 0;
   std::uint32_t tiles = 0;  // of pixels
   std::uint32_t k = 0;      // multiples of 8
@@ -41,21 +41,11 @@ struct Params {
   std::int64_t addend_step = 0;
   std::int64_t filter_m_step = 0;  // elements
   std::int64_t filter_k_step = 0;
-  std::int64_t bias_step = 0;   // bytes
   bool filter_vectors = false;  // eight k are 16 bytes in memory
-  bool has_bias = false;
-  bool float_vectors = false;  // the bias is of floats, else of the data's type
   std::uint32_t shared_bytes = 0;
   // Filled in for each launch.
-  bool is_plain = false;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
   const void* input = nullptr;
   const void* filter = nullptr;
-  const void* addend = nullptr;
-  const void* bias = nullptr;
-  void* out = nullptr;
 };
 
 // What entry `lane` of a step and tile holds of the filter: eight k from the first one on, of channel m. Tiles of a

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -96,23 +96,14 @@ struct Axis {
   FastDivmod chunks;       // of a phase
 };
 
-struct Params {
+struct Params : conv::EpilogueParams {
   // Filled in for each launch.
   const void* image = nullptr;
   const void* filter = nullptr;
   const void* rows = nullptr;  // the filter gradient reads it
-  void* out = nullptr;
-  const void* addend = nullptr;
-  const void* bias = nullptr;
   float* partials = nullptr;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
-  bool is_plain = false;
 
   // Fixed by the problem.
-  bool has_bias = false;
-  bool float_vectors = false;  // the bias is of floats, else of the data's type
   bool mirrored = false;       // the tap (r, s) of a window is the filter's last but (r, s)
   bool transposed = false;     // Kernel::rows: data gradient, windows of the image by output pixels
   bool channels_last = false;  // which index of a block's threads is the faster one
@@ -121,7 +112,6 @@ struct Params {
   Strides image_steps, rows_steps, addend_steps;
   std::int64_t image_count = 0, rows_count = 0;  // elements from the first to the last one: where lines are packs
   std::int64_t filter_k = 0, filter_r = 0, filter_s = 0, filter_t = 0;
-  std::int64_t bias_step = 0;     // bytes
   std::uint32_t channels = 0;     // of y
   FastDivmod multiplier;          // channels of y for each of x
   bool image_multiplied = false;  // the image has fewer channels than the other tensor

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -67,25 +67,16 @@ struct Walk {
   std::int32_t step_columns = 0;
 };
 
-struct Params {
+struct Params : conv::EpilogueParams {
   // Filled in for each launch.
   const void* image = nullptr;
   const void* filter = nullptr;
   const void* rows = nullptr;  // dy, in the filter gradient, where out_steps are its strides
   float* partials = nullptr;   // of the filter gradient: a filter for each walker and part
-  const void* addend = nullptr;
-  const void* bias = nullptr;
-  void* out = nullptr;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
-  bool is_plain = false;
 
   // Fixed by the problem.
-  bool has_bias = false;
-  bool float_vectors = false;  // the bias is of floats, else of the data's type
-  bool mirrored = false;       // the tap (r, s) of a window is the filter's last but (r, s)
-  bool transposed = false;     // data gradient: the filter's first index is the image's channel
+  bool mirrored = false;    // the tap (r, s) of a window is the filter's last but (r, s)
+  bool transposed = false;  // data gradient: the filter's first index is the image's channel
   std::int32_t images = 0, channels = 0;
   std::int32_t group = 1;  // channels
   std::int32_t image_h = 0, image_w = 0, out_h = 0, out_w = 0, pad_h = 0, pad_w = 0;
@@ -94,7 +85,6 @@ struct Params {
   std::int32_t tiled_h = 0, tiled_w = 0, odd_h = 0, odd_w = 0;
   Strides image_steps, out_steps, addend_steps;
   std::int64_t filter_k = 0, filter_c = 0, filter_r = 0, filter_s = 0;
-  std::int64_t bias_step = 0;  // bytes
 
   // A thread block has `blocks_c` blocks of channels and `parts` times 8 columns, a warp for each pair of those, and
   // goes over tiles of 16 rows: of one image, or 8 rows of each of two images.

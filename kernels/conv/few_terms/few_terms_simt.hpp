@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
 struct CUstream_st;
@@ -47,7 +47,7 @@ struct Image {
   std::int32_t axis[2] = {};
 };
 
-struct Params {
+struct Params : conv::ScaledEpilogueParams {
   const float* in = nullptr;
   const float* filter = nullptr;  // its first tap in the order of the sum
   std::uint32_t pixels = 0;       // of out
@@ -61,20 +61,6 @@ struct Params {
   std::int32_t stride[2] = {1, 1};
   std::int32_t dilation[2] = {1, 1};
   Image in_at, filter_at, out_at, addend_at;  // of the filter: the image is an output channel
-  bool has_bias = false;
-  bool float_vectors = false;
-  bool has_scale = false;
-  std::int64_t bias_step = 0;  // bytes
-  std::int64_t scale_step = 0;
-  // Filled in for each launch.
-  bool is_plain = false;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
-  const void* addend = nullptr;
-  const void* bias = nullptr;
-  const void* scale = nullptr;
-  void* out = nullptr;
 };
 
 // Bytes of shared memory of a block: the filter, and then the sums of slices.

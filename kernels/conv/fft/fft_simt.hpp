@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
 struct CUstream_st;
@@ -66,21 +66,8 @@ struct ForwardParams {
   Spectrum spectrum;
 };
 
-struct InverseParams {
+struct InverseParams : conv::ScaledEpilogueParams {
   const float* in = nullptr;
-  void* out = nullptr;
-  const void* addend = nullptr;
-  const void* bias = nullptr;
-  const void* scale = nullptr;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
-  bool is_plain = false;
-  bool has_bias = false;
-  bool has_scale = false;
-  bool float_vectors = false;
-  std::int64_t bias_step = 0;
-  std::int64_t scale_step = 0;
 
   Image image;
   Image addend_image;

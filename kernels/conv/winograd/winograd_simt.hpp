@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
 struct CUstream_st;
@@ -81,22 +81,9 @@ struct FilterParams {
 };
 
 // From the product to the image tensor.
-struct OutputParams {
+struct OutputParams : conv::ScaledEpilogueParams {
   const float* in = nullptr;
-  void* out = nullptr;
-  const void* addend = nullptr;
-  const void* bias = nullptr;
-  const void* scale = nullptr;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
-  bool is_plain = false;
-  bool has_bias = false;
-  bool has_scale = false;
-  bool float_vectors = false;
   bool vectors = false;  // whole aligned rows of a tile
-  std::int64_t bias_step = 0;
-  std::int64_t scale_step = 0;
 
   Image image;
   Image addend_image;
