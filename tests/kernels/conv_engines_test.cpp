@@ -291,6 +291,7 @@ TEST(ConvolutionEngines, NonFiniteImagesStayInTheirGroup) {
            "fwd bf16 nhwc n2c40h20w25 k40r5s5 p2x2 t1x1 d1x1 g40 acc=f32 math=tensor",
            "fwd f16 nhwc n1c8h14w40 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
            "dgrad f16 nhwc n1c16h14w14 k16r21s21 p10x10 t1x1 d1x1 g16 acc=f32 math=tensor",
+           "fwd f16 nhwc n2c16w100 k16s31 p15 t1 d1 g16 acc=f32 math=tensor",
            "dgrad f16 nhwc n2c16h18w9 k16r3s3 p1x1 t2x2 d1x1 g8 acc=f32 math=tensor",
            "fwd f32 nhwc n2c16h9w13 k16r3s3 p1x1 t1x1 d1x1 g4 acc=f32 math=tensor",
        }) {
@@ -327,7 +328,7 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
            "wgrad f16 nhwc n2c32h13w12 k32r3s3 p1x1 t1x1 d1x1 g2 acc=f32 math=tensor",
            "wgrad f32 nchw n2c6h9w7 k6r3s3 p1x1 t1x1 d1x1 g6 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h9w13 k8r9s9 p4x4 t1x1 d1x1 g8 acc=f32 math=tensor",
-           "wgrad bf16 nhwc n1c8h20w27 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "wgrad bf16 nhwc n1c8h20w27 k8r11s11 p5x5 t1x1 d1x1 g8 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h20w40 k8r5s5 p2x2 t1x1 d1x1 g8 acc=f32 math=tensor",
        }) {
     ConvCase c = conv_case(line);

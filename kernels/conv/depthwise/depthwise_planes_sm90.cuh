@@ -1,5 +1,5 @@
 // A tile of a tensor, channels last, as planes of shared memory: one for each of 32 channels, and in it a row of pixels
-// after the other. depthwise_toeplitz_sm90.cuh and its filter gradient multiply rows of them.
+// after the other. depthwise_toeplitz_sm90.cuh and its filter gradient multiply rows of them, with mma.sync.
 //
 // A warp loads 8 pixels by 32 channels, 16 bytes a lane, and one transposing stmatrix puts them as 8 columns of a row
 // into 32 planes; planes are an odd number of 16-byte chunks apart, so that the rows of a matrix lie in different
@@ -10,9 +10,12 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/conv/depthwise/depthwise_toeplitz_sm90.hpp"
+#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
+#include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::depthwise_toeplitz {
 
@@ -24,6 +27,19 @@ __device__ __forceinline__ int channel_of_plane(int plane) { return plane % 8 / 
 struct Tile {
   int n, row, channel;
 };
+
+// Bit b: the tensor has column `column` + 8 b of row h.
+template <int kBlocks>
+__device__ __forceinline__ std::uint32_t blocks_inside(const Sequence& sequence, int h, int column) {
+  if (sequence.length == 0) return ~0u;
+  const int first = h * sequence.row_step + sequence.first_column + column;
+  std::uint32_t inside = 0;
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    if (static_cast<unsigned>(first + 8 * block) < static_cast<unsigned>(sequence.length)) inside |= 1u << block;
+  }
+  return inside & ~0u << sequence.first_block;
+}
 
 // A lane's place of 16 bytes in 8 pixels by 32 channels, as walks over the rows of a tile see it: of its channels, and
 // of its pixel in each block of 8 columns, the bits of which tell whether the tensor has it.
@@ -41,8 +57,9 @@ struct LanePixels {
       if (column + 8 * block < width && channel < channels) exists |= 1u << block;
     }
   }
-  [[nodiscard]] __device__ __forceinline__ std::int64_t offset(const Strides& steps, int n, int h) const {
-    return n * steps.n + (h * steps.h + column * steps.w + channel);
+  [[nodiscard]] __device__ __forceinline__ std::int64_t offset(const Strides& steps, const Sequence& sequence, int n,
+                                                               int h) const {
+    return n * steps.n + (h * steps.h + (sequence.first_column + column) * steps.w + channel);
   }
 };
 
@@ -67,8 +84,8 @@ __device__ __forceinline__ void load_planes(const Planes& p, const void* tensor,
       const int h = first_row + static_cast<int>(in_image);
       const bool exists = image < tile_images && static_cast<int>(in_image) < p.in_rows &&
                           static_cast<unsigned>(h) < static_cast<unsigned>(p.height) && at.n + image < images;
-      const std::uint32_t mask = exists ? pixels.exists : 0u;
-      const T* const from = static_cast<const T*>(tensor) + pixels.offset(p.steps, at.n + image, h);
+      const std::uint32_t mask = exists ? pixels.exists & blocks_inside<kBlocks>(p.sequence, h, pixels.column) : 0u;
+      const T* const from = static_cast<const T*>(tensor) + pixels.offset(p.steps, p.sequence, at.n + image, h);
 #pragma unroll
       for (int block = 0; block < kBlocks; ++block) {
         words[i][block] = {};
@@ -88,6 +105,16 @@ __device__ __forceinline__ void load_planes(const Planes& p, const void* tensor,
         if (block < blocks) ptx::stmatrix_x4_trans(row_to + 16 * block, word.x, word.y, word.z, word.w);
       }
     }
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                         std::uint32_t b1) {
+  if constexpr (std::is_same_v<T, tile::Half>) {
+    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
+  } else {
+    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
   }
 }
 

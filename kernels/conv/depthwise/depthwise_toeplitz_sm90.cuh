@@ -20,6 +20,8 @@
 // Zero times an infinity is a NaN, so an infinite element would spoil its row's neighbours. A warp that finds a sum
 // that is not finite adds up its plane again, tap by tap.
 //
+// A sequence is an image of rows that overlap: 64 columns, of which a filter of 31 taps leaves 32 of the output.
+//
 // Limits: step 1, no dilation, images of up to 64 columns, up to 31 taps in a row.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -34,7 +36,6 @@
 #include "kernels/gemm/epilogue/channel_value.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mbarrier.cuh"
-#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/mma_sync_m16n8k8.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
@@ -63,6 +64,11 @@ __device__ __forceinline__ Tile tile_of_block(const Params& p) {
           static_cast<int>(channel) * kChannels};
 }
 
+// The first row of the planes, as seen from the tile's first row.
+__device__ __forceinline__ int first_row_of(const Params& p, const Tile& at) {
+  return p.whole_planes ? -at.row : p.image.first_row;
+}
+
 // The results in the planes to the output.
 template <class T, int kBlocks>
 __device__ __forceinline__ void store_planes(const Params& p, const Tile& at, std::uint32_t planes) {
@@ -81,8 +87,10 @@ __device__ __forceinline__ void store_planes(const Params& p, const Tile& at, st
       const int h = at.row + static_cast<int>(in_image);
       const int row = image * static_cast<int>(p.image.image_pitch.divisor) + static_cast<int>(in_image);
       const std::uint32_t row_from = from + 16 * static_cast<std::uint32_t>(row * p.image.pitch);
-      const std::uint32_t mask = h < p.out_h && at.n + image < p.images ? pixels.exists : 0u;
-      T* const out = static_cast<T*>(p.out) + pixels.offset(p.out_steps, at.n + image, h);
+      const std::uint32_t mask = h < p.out_h && at.n + image < p.images
+                                     ? pixels.exists & blocks_inside<kBlocks>(p.out_sequence, h, pixels.column)
+                                     : 0u;
+      T* const out = static_cast<T*>(p.out) + pixels.offset(p.out_steps, p.out_sequence, at.n + image, h);
 #pragma unroll
       for (int block = 0; block < kBlocks; ++block) {
         if (block >= static_cast<int>(p.out_blocks.divisor)) break;
@@ -99,16 +107,6 @@ __device__ __forceinline__ void store_planes(const Params& p, const Tile& at, st
 
 // --- a channel's products --------------------------------------------------------------------------------------------
 
-template <class T>
-__device__ __forceinline__ void multiply(float (&sums)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                         std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  const std::uint32_t a[4] = {a0, a1, a2, a3};
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
-  } else {
-    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
-  }
-}
 template <class T>
 __device__ __forceinline__ void multiply(float (&sums)[4], std::uint32_t a0, std::uint32_t a1, std::uint32_t b) {
   if constexpr (std::is_same_v<T, tile::Half>) {
@@ -197,7 +195,7 @@ __device__ __forceinline__ void multiply_narrow_row(const std::uint32_t (&on)[4]
 #pragma unroll
   for (int product = 0; product < I::kProducts; ++product) {
     const int first = 2 * product;
-    multiply<T>(sums[product], on[0], on[1], on[2], on[3], image[first], image[first + 1]);
+    multiply<T>(sums[product], on, image[first], image[first + 1]);
     if (first > 0) multiply<T>(sums[product], below[0], below[1], image[first > 0 ? first - 1 : 0]);
     if (first + 2 < I::kBlocks) {
       multiply<T>(sums[product], above[0], above[1], image[first + 2 < I::kBlocks ? first + 2 : 0]);
@@ -216,7 +214,8 @@ __device__ __forceinline__ void multiply_row(const std::uint32_t (&diagonal)[I::
     for (int block = 0; block < I::kBlocks; block += 2) {
       const int e = block - 2 * product;
       if (is_used(e) && is_used(e + 1)) {
-        multiply<T>(sums[product], word(e), word(e - 1), word(e + 1), word(e), image[block], image[block + 1]);
+        const std::uint32_t a[4] = {word(e), word(e - 1), word(e + 1), word(e)};
+        multiply<T>(sums[product], a, image[block], image[block + 1]);
       } else if (is_used(e)) {
         multiply<T>(sums[product], word(e), word(e - 1), image[block]);
       } else if (is_used(e + 1)) {
@@ -229,15 +228,53 @@ __device__ __forceinline__ void multiply_row(const std::uint32_t (&diagonal)[I::
 template <class I>
 using Sums = float[I::kGroups][I::kProducts][4];
 
-// The sums of a plane, where load u begins at first[u] and goes down by step[u]. `taps`: the lane's of the first row.
+// A lane's words of a filter, row by row: taps lane - 1 and lane, in memory or between zeros in shared memory.
 template <class T, class I>
-__device__ __forceinline__ void multiply_plane(const Params& p, const int (&first_row)[I::kGroups], const T* taps,
-                                               const Diagonals<I>& diagonals, const std::uint32_t (&first)[I::kLoads],
+struct FilterRows {
+  const T* staged;
+  const T* taps;
+  std::int64_t step;
+  std::int64_t low_step;  // from the upper tap to the lower one
+  bool has_low, has_high;
+
+  __device__ __forceinline__ FilterRows(const Params& p, const T* filters, int plane, int channel) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    staged = filters + plane * p.taps_h * (p.taps_w + 2) + lane;
+    const int s = p.mirrored ? p.taps_w - 1 - lane : lane;
+    taps = static_cast<const T*>(p.filter) + channel * p.filter_k + s * p.filter_s +
+           (p.mirrored ? (p.taps_h - 1) * p.filter_r : 0);
+    step = p.mirrored ? -p.filter_r : p.filter_r;
+    low_step = p.mirrored ? p.filter_s : -p.filter_s;
+    has_low = lane > 0 && lane <= p.taps_w;
+    has_high = lane < p.taps_w;
+  }
+  // Below the last row lies what nobody uses.
+  __device__ __forceinline__ std::uint32_t next(const Params& p, bool exists) {
+    if (I::kReach == 1 || p.stages_filter) {
+      const std::uint32_t word = tile::word_of(staged[0], staged[1]);
+      staged += p.taps_w + 2;
+      return word;
+    }
+    T low = tile::narrow<T>(0.0f);
+    T high = low;
+    if (exists && has_low) low = taps[low_step];
+    if (exists && has_high) high = taps[0];
+    taps += step;
+    return tile::word_of(low, high);
+  }
+};
+
+// The sums of a plane, where load u begins at first[u] and goes down by step[u].
+template <class T, class I>
+__device__ __forceinline__ void multiply_plane(const Params& p, const int (&first_row)[I::kGroups],
+                                               FilterRows<T, I> filter, const Diagonals<I>& diagonals,
+                                               const std::uint32_t (&first)[I::kLoads],
                                                const std::uint32_t (&step)[I::kLoads], Sums<I>& sums) {
   std::uint32_t from[I::kLoads];
 #pragma unroll
   for (int u = 0; u < I::kLoads; ++u) from[u] = first[u];
-  std::uint32_t row = tile::word_of(taps[0], taps[1]);
+  std::uint32_t row = filter.next(p, true);
+  std::uint32_t row_ahead = I::kReach > 1 ? filter.next(p, p.taps_h > 1) : 0u;
   constexpr bool kIsNarrow = I::kReach == 1;
   // Zeros of which the compiler does not know, so that they stay where they are.
   std::uint32_t below[2], above[2];
@@ -259,8 +296,12 @@ __device__ __forceinline__ void multiply_plane(const Params& p, const int (&firs
 #pragma unroll
       for (int e = -I::kReach; e <= I::kReach; ++e) diagonal[e + I::kReach] = diagonals.word(row, e);
     }
-    taps += p.taps_w + 2;  // below the last row lies another plane's, or what nobody uses
-    row = tile::word_of(taps[0], taps[1]);
+    if constexpr (I::kReach > 1) {
+      row = row_ahead;
+      row_ahead = filter.next(p, r + 2 < p.taps_h);
+    } else {
+      row = filter.next(p, true);
+    }
     // Of large filters most rows lie outside of a small image.
     const auto is_outside = [&](int group) {
       return first_row[group] + r + 7 < 0 || first_row[group] + r >= p.image.height;
@@ -314,6 +355,9 @@ __device__ __forceinline__ Element element_at(const Params& p, const Tile& at, i
   element.w = product * 16 + lane / 4 + q / 2 * 8;
   element.exists = image < p.tile_images && element.n < p.images && element.h < p.out_h && element.w < p.out_w &&
                    in_image < p.tile_rows;
+  if (const Sequence& s = p.out_sequence; s.length != 0) {
+    element.exists &= element.w >= 8 * s.first_block && element.h * s.row_step + s.first_column + element.w < s.length;
+  }
   return element;
 }
 
@@ -328,11 +372,15 @@ __device__ __noinline__ float exact_sum(const Params& p, const Tile& at, const u
     const int h = element.row + r - p.pad_h;  // as seen from the tile's first row
     if (static_cast<unsigned>(at.row + h) >= static_cast<unsigned>(p.image.height)) continue;
     const auto* const from = reinterpret_cast<const T*>(
-        plane + 16 * static_cast<std::ptrdiff_t>(element.first_row + h - p.image.first_row) * p.image.pitch);
+        plane + 16 * static_cast<std::ptrdiff_t>(element.first_row + h - first_row_of(p, at)) * p.image.pitch);
 #pragma unroll 1
     for (int s = 0; s < p.taps_w; ++s) {
       const int w = element.w + s - p.pad_w;
       if (static_cast<unsigned>(w) >= static_cast<unsigned>(p.image.width)) continue;
+      if (const Sequence& sequence = p.image.sequence; sequence.length != 0) {
+        const int column = (at.row + h) * sequence.row_step + sequence.first_column + w;
+        if (static_cast<unsigned>(column) >= static_cast<unsigned>(sequence.length)) continue;
+      }
       const int tap_r = p.mirrored ? p.taps_h - 1 - r : r;
       const int tap_s = p.mirrored ? p.taps_w - 1 - s : s;
       sum += tile::widen<float>(from[w]) * tile::widen<float>(taps[tap_r * p.filter_r + tap_s * p.filter_s]);
@@ -358,9 +406,10 @@ __device__ __forceinline__ void finish_plane(const Params& p, const Tile& at, co
         if (!p.is_plain) {
           value[0] *= p.alpha;
           if (p.addend_scale != 0.0f && element.exists) {
-            value[0] += p.addend_scale * tile::widen<float>(static_cast<const T*>(
-                                             p.addend)[element.n * p.addend_steps.n + element.h * p.addend_steps.h +
-                                                       element.w * p.addend_steps.w + channel]);
+            value[0] +=
+                p.addend_scale * tile::widen<float>(static_cast<const T*>(
+                                     p.addend)[element.n * p.addend_steps.n + element.h * p.addend_steps.h +
+                                               (p.out_sequence.first_column + element.w) * p.addend_steps.w + channel]);
           }
           value[0] += bias;
           gemm::activate_by_call(p.activation, value);
@@ -390,9 +439,9 @@ __global__ void __launch_bounds__(32 * kWarps, kTiles[kRow].min_blocks)
   }
   const Tile at = tile_of_block(p);
   T* const filters = reinterpret_cast<T*>(shared + p.filter_at);
-  stage_filters<T>(p, at, filters);
-  load_planes<T, I::kBlocks>(p.image, p.image_data, at, at.row + p.image.first_row, p.tile_images, p.images, p.channels,
-                             planes);
+  if (I::kReach == 1 || p.stages_filter) stage_filters<T>(p, at, filters);
+  load_planes<T, I::kBlocks>(p.image, p.image_data, at, at.row + first_row_of(p, at), p.tile_images, p.images,
+                             p.channels, planes);
 
   // The matrices of a load, as seen from the plane: where results go, and the loads of a plane's first row of taps
   // `up` above. Rows above the plane are zeros too.
@@ -411,7 +460,7 @@ __global__ void __launch_bounds__(32 * kWarps, kTiles[kRow].min_blocks)
                 16 * static_cast<std::uint32_t>(block);
     is_stored[u] = block < static_cast<int>(p.out_blocks.divisor) && image < p.tile_images && row < p.tile_rows;
   }
-  const std::uint32_t up = static_cast<std::uint32_t>(p.pad_h + p.image.first_row) * row_bytes;
+  const std::uint32_t up = static_cast<std::uint32_t>(p.pad_h + first_row_of(p, at)) * row_bytes;
   int first_row[I::kGroups];
 #pragma unroll
   for (int group = 0; group < I::kGroups; ++group) first_row[group] = at.row + row_in_image(p, group) - p.pad_h;
@@ -427,8 +476,7 @@ __global__ void __launch_bounds__(32 * kWarps, kTiles[kRow].min_blocks)
 #pragma unroll
     for (int u = 0; u < I::kLoads; ++u) first[u] = step[u] != 0 ? base + offset[u] - up : zero;
     Sums<I> sums = {};
-    multiply_plane<T, I>(p, first_row, filters + plane * p.taps_h * (p.taps_w + 2) + lane, diagonals, first, step,
-                         sums);
+    multiply_plane<T, I>(p, first_row, FilterRows<T, I>(p, filters, plane, channel), diagonals, first, step, sums);
     float not_finite[4] = {};  // NaN where a sum is not finite
 #pragma unroll
     for (int group = 0; group < I::kGroups; ++group) {

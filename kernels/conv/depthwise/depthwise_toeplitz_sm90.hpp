@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/epilogue/activation.hpp"
+#include "kernels/conv/epilogue_params.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 
@@ -36,7 +36,7 @@ struct TileRow {
 };
 // clang-format off
 constexpr TileRow kTiles[] = {{1, 4, 1, 3}, {1, 8, 1, 2}, {2, 4, 1, 2}, {4, 2, 1, 2},
-                              {1, 4, 2, 2}, {2, 4, 2, 2}, {4, 2, 2, 2}};
+                              {1, 4, 2, 2}, {2, 2, 2, 2}, {4, 2, 2, 2}};
 // clang-format on
 constexpr int kTileCount = sizeof(kTiles) / sizeof(kTiles[0]);
 
@@ -46,12 +46,21 @@ struct Strides {
   std::int32_t w = 0;
 };
 
+// A sequence is an image: row h of it has the columns from h * row_step + first_column on, those that the tensor has.
+struct Sequence {
+  std::int32_t length = 0;  // 0: an image
+  std::int32_t row_step = 0;
+  std::int32_t first_column = 0;
+  std::int32_t first_block = 0;  // of 8 columns of a row; those before are another row's
+};
+
 // A tensor's part of a tile in shared memory: a plane for each channel, of image_pitch rows of `pitch` 16-byte chunks
 // for each image, of which in_rows are the image's, from row `first_row` on as seen from the tile's first row of the
 // output. The others are zeros; `top` more lie above the first plane.
 struct Planes {
   std::int32_t height = 0, width = 0;  // of the tensor
   Strides steps;
+  Sequence sequence;
   std::int32_t in_rows = 0;
   std::int32_t first_row = 0;
   std::int32_t top = 0;
@@ -62,39 +71,32 @@ struct Planes {
   [[nodiscard]] GPUDNN_HOST_DEVICE std::int32_t plane_chunks() const { return plane_rows * pitch; }
 };
 
-struct Params {
+struct Params : conv::EpilogueParams {
   // Filled in for each launch.
   const void* image_data = nullptr;
   const void* filter = nullptr;
-  const void* addend = nullptr;
-  const void* bias = nullptr;
-  void* out = nullptr;
-  float alpha = 1;
-  float addend_scale = 0;  // 0: the addend is not read
-  gemm::ActivationArgs<float> activation;
-  bool is_plain = false;
 
   // Fixed by the problem.
-  bool has_bias = false;
-  bool float_vectors = false;  // the bias is of floats, else of the data's type
-  bool mirrored = false;       // the tap (r, s) of a window is the filter's last but (r, s)
+  bool mirrored = false;  // the tap (r, s) of a window is the filter's last but (r, s)
   std::int32_t images = 0, channels = 0;
   std::int32_t out_h = 0, out_w = 0, pad_h = 0, pad_w = 0, taps_h = 1, taps_w = 1;
   Strides out_steps, addend_steps;
+  Sequence out_sequence;
   std::int64_t filter_k = 0, filter_r = 0, filter_s = 0;
-  std::int64_t bias_step = 0;  // bytes
 
   // Fixed by the config. A thread block has `tile_images` images, or `tile_rows` rows of the output of one.
   std::int32_t tile_images = 1;
   std::int32_t tile_rows = 0;
-  FastDivmod row_groups;  // products of 8 rows of an image
-  Planes image;           // results take the place of what the image has in a plane
-  FastDivmod out_blocks;  // of 8 columns
-  FastDivmod rows;        // of the output, of an image of the tile: tile_rows
-  FastDivmod row_tiles;   // of an image
+  bool whole_planes = false;  // planes have all of an image, whichever rows of the output are the block's
+  FastDivmod row_groups;      // products of 8 rows of an image
+  Planes image;               // results take the place of what the image has in a plane
+  FastDivmod out_blocks;      // of 8 columns
+  FastDivmod rows;            // of the output, of an image of the tile: tile_rows
+  FastDivmod row_tiles;       // of an image
   FastDivmod channel_tiles;
   std::uint32_t thread_blocks = 0;
   FastDivmod filter_rows;       // taps_h
+  bool stages_filter = true;    // to shared memory; else a warp reads rows of 18 to 31 taps where they lie
   std::uint32_t filter_at = 0;  // in shared memory
   std::uint32_t shared_bytes = 0;
 };

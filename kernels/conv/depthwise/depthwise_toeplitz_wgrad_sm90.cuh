@@ -2,21 +2,21 @@
 //
 //   dw[c, r, s] = sum over n, i, j of x[n, i + r - pad, j + s - pad, c] * dy[n, i, j, c]
 //
-// (with r * dilation and s * dilation where there is one). For one channel and one r, the sums over rows of the
-// products of every column m of x with every column j of dy are a matrix, x's columns times dy's: m16n8k16 of mma.sync,
-// with x's columns for m, dy's for n and 16 rows for k. What belongs to s lies on its diagonal m = j + s -
-// pad. So blocks far from the diagonal are left out, blocks at the same distance from it share their sums, and the
-// diagonals are added up once, at the end, through shared memory.
+// (with r * dilation and s * dilation where there is one). For one channel and one row i of dy, dw is the product of 16
+// rows of x, from row i - pad on, and a matrix with dy[i, k + pad - s] for column k of x and column s of the filter: a
+// Toeplitz matrix. m16n8k16 of mma.sync has rows of taps for m, columns of taps for n and columns of x for k, so that
+// all of a filter of up to 16 x 16 taps has 8 sums a lane, which stay in registers over all rows and images.
 //
-// x and dy come as planes (depthwise_planes_sm90.cuh); rows lie along k, so fragments of both are transposing loads. A
-// thread block has 32 channels of some images, or of some rows of one; each warp has four channels, one after the
-// other, with three rows of taps at once, and leaves their sums in the workspace, a filter for each thread block. A
-// second kernel, small_group_sm80's, adds those up in order.
+// x and dy come as planes (depthwise_planes_sm90.cuh). Rows of x are fragments as they lie. Of dy a lane loads two
+// neighbouring columns, and gets the words of its fragments by a shuffle each. A thread block has 32 channels of some
+// images, or of some rows of one; each warp has four channels, one after the other, and leaves their sums in the
+// workspace, a filter for each thread block. A second kernel, small_group_sm80's, adds those up in order.
 //
-// Elements of x beyond the image are zeros. Zero times an infinity of dy is a NaN: a warp that finds a sum that is not
-// finite adds up its row of taps again, pixel by pixel.
+// What does not exist counts as zero. Zero times an infinity is a NaN: a sum that is not finite is added up again,
+// pixel by pixel.
 //
-// Limits: step 1, rows of up to 64 columns.
+// Limits: step 1, up to 31 taps in a row, with a dilation 8; rows of up to 64 columns, with 8 x 8 taps 32 (beyond,
+// small_group_sm80 is faster).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,12 +25,21 @@
 #include "kernels/conv/depthwise/depthwise_planes_sm90.cuh"
 #include "kernels/conv/depthwise/depthwise_toeplitz_wgrad_sm90.hpp"
 #include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/ldmatrix_x2.cuh"
 #include "kernels/ptx/mbarrier.cuh"
-#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::depthwise_toeplitz {
+
+template <int kRow>
+struct WgradInstance {
+  static constexpr int kSteps = kWgradTiles[kRow].steps;
+  static constexpr int kTaps = kWgradTiles[kRow].taps;
+  // Of x's matrices, four each: 16 rows by 16 columns, or 8 rows by 32.
+  static constexpr int kLoads = kTaps == 16 ? kSteps : (kSteps + 1) / 2;
+  static constexpr int kRows = 4 / kSteps;  // of dy, whose loads are under way together
+};
 
 // A sum of the tile without elements of x that do not exist.
 template <class T>
@@ -59,23 +68,121 @@ __device__ __noinline__ float exact_tap(const WgradParams& p, const Tile& at, co
   return sum;
 }
 
+// What a lane loads, and where.
+template <class I>
+struct WgradLane {
+  std::uint32_t from[I::kLoads];  // its row of x's matrices
+  std::uint32_t step[I::kLoads];  // to the next row; 0 where x has ended: a chunk of zeros
+  const unsigned char* dy;        // its two neighbouring columns of a row, 16 more with each step
+  int dy_step;
+  std::uint32_t mask[I::kSteps];  // which of them exist
+  // Who has the words of a step's first 8 columns of x and 8 columns of taps. The others lie 8 lanes further and
+  // before.
+  int source;
+};
+
+// Adds up kCount rows of dy.
+template <class T, class I, int kCount>
+__device__ __forceinline__ void multiply_rows(WgradLane<I>& lane, float (&sums)[I::kTaps / 8][4]) {
+  std::uint32_t x[kCount][I::kLoads][4] = {};
+  std::uint32_t dy[kCount][I::kSteps];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+    for (int n = 0; n < I::kSteps; ++n) {
+      const auto* const columns = reinterpret_cast<const T*>(lane.dy) + 16 * n;
+      dy[i][n] = tile::word_of(columns[0], columns[1]);
+    }
+#pragma unroll
+    for (int u = 0; u < I::kLoads; ++u) {
+      if constexpr (I::kTaps == 8 && I::kSteps == 1) {
+        ptx::ldmatrix_x2(lane.from[u], x[i][u][0], x[i][u][1]);
+      } else {
+        ptx::ldmatrix_x4(lane.from[u], x[i][u]);
+      }
+      lane.from[u] += lane.step[u];
+    }
+    lane.dy += lane.dy_step;
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+    for (int n = 0; n < I::kSteps; ++n) {
+      const std::uint32_t pair = dy[i][n] & lane.mask[n];
+      const std::uint32_t here = __shfl_sync(0xffffffffu, pair, lane.source);
+      const std::uint32_t right = __shfl_sync(0xffffffffu, pair, lane.source + 8);
+      if constexpr (I::kTaps == 16) {
+        multiply<T>(sums[0], x[i][n], here, right);
+        multiply<T>(sums[1], x[i][n], __shfl_sync(0xffffffffu, pair, lane.source - 8), here);
+      } else {
+        const std::uint32_t rows[4] = {x[i][n / 2][n % 2 * 2], 0, x[i][n / 2][n % 2 * 2 + 1], 0};
+        multiply<T>(sums[0], rows, here, right);
+      }
+    }
+  }
+}
+
+// Adds up the taps from (first_r, first_s) on of a plane of the tile.
+template <class T, class I>
+__device__ __forceinline__ void multiply_plane(const WgradParams& p, const Tile& at, unsigned char* shared, int x_at,
+                                               int dy_at, int first_r, int first_s, float (&sums)[I::kTaps / 8][4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int x_pitch = 16 * p.image.pitch;
+  WgradLane<I> at_lane;
+  at_lane.dy_step = 16 * p.rows.pitch;
+  const int row = first_r + lane % 8 + (I::kTaps == 16 ? lane / 8 % 2 * 8 : 0);
+  const int row_offset = min(row, p.taps_h - 1) * p.dilation_h * x_pitch;
+  int offset[I::kLoads];
+#pragma unroll
+  for (int u = 0; u < I::kLoads; ++u) {
+    const int block = I::kTaps == 16 ? 2 * u + lane / 16 : 4 * u + lane / 8;
+    at_lane.step[u] = block < static_cast<int>(p.image.blocks.divisor) ? static_cast<std::uint32_t>(x_pitch) : 0u;
+    offset[u] = row_offset + 16 * block;
+  }
+  const int last_s = min(first_s + I::kTaps, p.taps_w) - 1;
+  const int first = p.pad_w - last_s * p.dilation_w + lane;
+#pragma unroll
+  for (int n = 0; n < I::kSteps; ++n) {
+    const auto width = static_cast<unsigned>(p.rows.width);
+    at_lane.mask[n] = (static_cast<unsigned>(first + 16 * n) < width ? 0xffffu : 0u) |
+                      (static_cast<unsigned>(first + 16 * n + 1) < width ? 0xffff0000u : 0u);
+  }
+  at_lane.source = lane % 4 * 2 + (last_s - first_s - lane / 4) * p.dilation_w;
+
+  const int images = min(p.tile_images, p.images - at.n);
+  const int rows = min(p.tile_rows, p.rows.height - at.row);
+#pragma unroll 1
+  for (int image = 0; image < images; ++image) {
+    const int x_row = image * static_cast<int>(p.image.image_pitch.divisor) - p.pad_h - p.image.first_row;
+    const int x_from = x_at + x_row * x_pitch;
+#pragma unroll
+    for (int u = 0; u < I::kLoads; ++u) {
+      at_lane.from[u] =
+          ptx::shared_address(shared) + static_cast<std::uint32_t>(at_lane.step[u] != 0 ? x_from + offset[u] : 0);
+    }
+    at_lane.dy = shared + (dy_at + image * p.tile_rows * at_lane.dy_step + 2 * first);
+    int i = 0;
+#pragma unroll 1
+    for (; i + I::kRows <= rows; i += I::kRows) multiply_rows<T, I, I::kRows>(at_lane, sums);
+    if constexpr (I::kRows > 1) {
+#pragma unroll 1
+      for (; i < rows; ++i) multiply_rows<T, I, 1>(at_lane, sums);
+    }
+  }
+}
+
 template <class T, int kRow>
-__global__ void __launch_bounds__(32 * kWarps, 2)
+__global__ void __launch_bounds__(32 * kWarps, kWgradTiles[kRow].min_blocks)
     depthwise_toeplitz_wgrad_kernel(const __grid_constant__ WgradParams p) {
-  constexpr WgradRow kTile = kWgradTiles[kRow];
-  constexpr int kBlocks = kTile.blocks();
-  constexpr int kLoads = kBlocks / 2;
+  using I = WgradInstance<kRow>;
   constexpr int kPlanesOfWarp = kChannels / kWarps;
   unsigned char* const shared = tile::dynamic_shared();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int matrix = lane / 8;
-  const std::uint32_t x_pitch = 16 * static_cast<std::uint32_t>(p.image.pitch);
-  const std::uint32_t dy_pitch = 16 * static_cast<std::uint32_t>(p.rows.pitch);
-  // A chunk of zeros, those above the first plane of x, the planes of x, those of dy, the warps' scratch.
+  // A chunk of zeros, those above the first plane of x, the planes of x, those of dy.
   const std::uint32_t zero = ptx::shared_address(shared);
-  const std::uint32_t top_bytes = static_cast<std::uint32_t>(p.image.top) * x_pitch;
-  for (std::uint32_t i = threadIdx.x; i < 1 + top_bytes / 16; i += 32 * kWarps) {
+  const int top_bytes = 16 * p.image.top * p.image.pitch;
+  for (int i = static_cast<int>(threadIdx.x); i < 1 + top_bytes / 16; i += 32 * kWarps) {
     *reinterpret_cast<uint4*>(shared + 16 * i) = {};
   }
   Tile at;
@@ -86,23 +193,11 @@ __global__ void __launch_bounds__(32 * kWarps, 2)
     at = {static_cast<int>(n) * p.tile_images, static_cast<int>(row) * p.tile_rows,
           static_cast<int>(channel) * kChannels};
   }
-  const std::uint32_t x_at = 16 + top_bytes;
-  load_planes<T, 2 * kTile.products>(p.image, p.x, at, at.row + p.image.first_row, p.tile_images, p.images, p.channels,
-                                     zero + x_at);
-  load_planes<T, kBlocks>(p.rows, p.dy, at, at.row, p.tile_images, p.images, p.channels, zero + p.rows_at);
-  constexpr int kScratch = kTile.scratch_columns() * kScratchPitch;
-  auto* const scratch = reinterpret_cast<float*>(shared + p.scratch_at) + warp * kScratch;
-  for (int i = lane; i < kScratch; i += 32) scratch[i] = 0.0f;
-  // Lane s adds up the diagonal m = y + begin, where y is a column of the scratch.
-  const int tap = lane * p.dilation_w - p.pad_w;
-  const int begin = tap + 8 * kTile.first;
-  const int first_y = -begin;
-  const bool has_diagonal = lane < p.taps_w && (kTile.first != 0 || (tap >= -16 && tap <= 16));
-  constexpr int kDiagonalStep = kScratchPitch + 1;
-  const float* const diagonal =
-      scratch + (has_diagonal ? kTile.margin() * kScratchPitch + first_y * kDiagonalStep + begin : 0);
+  const int x_at = 16 + top_bytes;
+  load_planes<T, 2 * I::kSteps>(p.image, p.x, at, at.row + p.image.first_row, p.tile_images, p.images, p.channels,
+                                zero + static_cast<std::uint32_t>(x_at));
+  load_planes<T, 2 * I::kSteps>(p.rows, p.dy, at, at.row, p.tile_images, p.images, p.channels, zero + p.rows_at);
   const std::size_t part = p.channel_tiles.quotient(blockIdx.x);
-  const int x_blocks = static_cast<int>(p.image.blocks.divisor) - matrix % 2;  // as the lane's addresses see them
   __syncthreads();
 
 #pragma unroll 1
@@ -110,82 +205,26 @@ __global__ void __launch_bounds__(32 * kWarps, 2)
     const int plane = warp * kPlanesOfWarp + i;
     const int channel = at.channel + channel_of_plane(plane);
     if (channel >= p.channels) continue;
-    const std::uint32_t x_base = x_at + 16 * static_cast<std::uint32_t>(plane * p.image.plane_chunks());
-    const std::uint32_t dy_base = p.rows_at + 16 * static_cast<std::uint32_t>(plane * p.rows.plane_chunks());
+    const int x_base = x_at + 16 * plane * p.image.plane_chunks();
+    const int dy_base = static_cast<int>(p.rows_at) + 16 * plane * p.rows.plane_chunks();
     float* const to = p.partials + (part * static_cast<std::size_t>(p.channels) + static_cast<std::size_t>(channel)) *
                                        static_cast<std::size_t>(p.taps_h * p.taps_w);
 #pragma unroll 1
-    for (int first_row = 0; first_row < p.taps_h; first_row += kRowsAtOnce) {
-      float sums[kRowsAtOnce][kTile.count][4] = {};
+    for (int first_r = 0; first_r < p.taps_h; first_r += I::kTaps) {
 #pragma unroll 1
-      for (int first = 0; first < p.groups; first += 2) {
-        const int group = first + matrix / 2;
-        const bool exists = group < p.groups;
-        std::uint32_t in_image = 0;
-        const auto image = static_cast<int>(p.row_groups.divmod(static_cast<std::uint32_t>(group), &in_image));
-        const int row = static_cast<int>(in_image) * 8 + lane % 8;
-        const int dy_row = image * static_cast<int>(p.rows.image_pitch.divisor) + row;
-        const int x_row = image * static_cast<int>(p.image.image_pitch.divisor) + row - p.pad_h - p.image.first_row +
-                          first_row * p.dilation_h;
-        std::uint32_t dy[kLoads][4];
+      for (int first_s = 0; first_s < p.taps_w; first_s += I::kTaps) {
+        float sums[I::kTaps / 8][4] = {};
+        multiply_plane<T, I>(p, at, shared, x_base, dy_base, first_r, first_s, sums);
 #pragma unroll
-        for (int u = 0; u < kLoads; ++u) {
-          const int block = 2 * u + matrix % 2;
-          const bool any = exists && block < static_cast<int>(p.rows.blocks.divisor);
-          ptx::ldmatrix_x4_trans(zero + (any ? dy_base + static_cast<std::uint32_t>(dy_row) * dy_pitch +
-                                                   16 * static_cast<std::uint32_t>(block)
-                                             : 0),
-                                 dy[u]);
+        for (int k = 0; k < I::kTaps / 2; ++k) {
+          if (I::kTaps == 8 && k >= 2) continue;  // rows that no tap has
+          const int r = first_r + lane / 4 + k % 4 / 2 * 8;
+          const int s = first_s + lane % 4 * 2 + k / 4 * 8 + k % 2;
+          if (r >= p.taps_h || s >= p.taps_w) continue;
+          float sum = sums[k / 4][k % 4];
+          if (0.0f * sum != 0.0f) sum = exact_tap<T>(p, at, shared + x_base, shared + dy_base, r, s);
+          to[r * p.taps_w + s] = sum;
         }
-        std::uint32_t from =
-            zero + x_base + static_cast<std::uint32_t>(x_row) * x_pitch + 16 * static_cast<std::uint32_t>(matrix % 2);
-#pragma unroll
-        for (int r = 0; r < kRowsAtOnce; ++r) {
-          if (first_row + r >= p.taps_h) break;
-#pragma unroll
-          for (int product = 0; product < kTile.products; ++product) {
-            const bool any = exists && 2 * product < x_blocks;
-            std::uint32_t x[4];
-            ptx::ldmatrix_x4_trans(any ? from + 32 * static_cast<std::uint32_t>(product) : zero, x);
-#pragma unroll
-            for (int e = 0; e < kTile.count; ++e) {
-              const int block = 2 * product + kTile.first + e;
-              if (block < 0 || block >= kBlocks) continue;
-              const std::uint32_t(&b)[4] = dy[block >= 0 && block < kBlocks ? block / 2 : 0];
-              if constexpr (std::is_same_v<T, tile::Half>) {
-                ptx::mma_m16n8k16_f16(sums[r][e], x, b[block & 1], b[2 + (block & 1)]);
-              } else {
-                ptx::mma_m16n8k16_bf16(sums[r][e], x, b[block & 1], b[2 + (block & 1)]);
-              }
-            }
-          }
-          from += static_cast<std::uint32_t>(p.dilation_h) * x_pitch;
-        }
-      }
-#pragma unroll
-      for (int r = 0; r < kRowsAtOnce; ++r) {
-        if (first_row + r >= p.taps_h) break;
-        __syncwarp();
-#pragma unroll
-        for (int e = 0; e < kTile.count; ++e) {
-#pragma unroll
-          for (int q = 0; q < 4; ++q) {
-            scratch[(kTile.margin() + 8 * e + lane % 4 * 2 + q % 2) * kScratchPitch + lane / 4 + q / 2 * 8] =
-                sums[r][e][q];
-          }
-        }
-        __syncwarp();
-        float total = 0;
-        if (has_diagonal) {
-          float halves[2] = {};
-#pragma unroll
-          for (int k = 0; k < 16; ++k) halves[k % 2] += diagonal[k * kDiagonalStep];
-          total = halves[0] + halves[1];
-        }
-        if (__any_sync(0xffffffffu, 0.0f * total != 0.0f) && lane < p.taps_w) {
-          total = exact_tap<T>(p, at, shared + x_base, shared + dy_base, first_row + r, lane);
-        }
-        if (lane < p.taps_w) to[(first_row + r) * p.taps_w + lane] = total;
       }
     }
   }

@@ -7,21 +7,15 @@
 
 namespace gpudnn::kernels::depthwise_toeplitz {
 
-// An instance: 16 columns of x, `products` times, meet `count` blocks of 8 columns of dy each, of which the first is
-// `first` blocks away from the one under them.
+// An instance: rows of up to 16 * `steps` columns; `taps` x `taps` of the filter at once, 8 or 16.
 struct WgradRow {
-  int products;
-  int first;
-  int count;
-  [[nodiscard]] constexpr int blocks() const { return 2 * products; }  // of dy
-  // Columns of dy that a warp's scratch has products of; of 16 columns of x alone, zeros lie on either side.
-  [[nodiscard]] constexpr int margin() const { return first == 0 ? 16 : 0; }
-  [[nodiscard]] constexpr int scratch_columns() const { return 8 * count + 2 * margin(); }
+  int steps;
+  int taps;
+  int min_blocks;  // of a multiprocessor: bounds the registers
 };
-constexpr WgradRow kWgradTiles[] = {{1, 0, 2}, {2, -1, 4}, {4, -1, 4}};
+constexpr WgradRow kWgradTiles[] = {{1, 8, 4}, {2, 8, 3}, {1, 16, 3}, {2, 16, 3}, {4, 16, 3}};
 constexpr int kWgradTileCount = sizeof(kWgradTiles) / sizeof(kWgradTiles[0]);
-constexpr int kRowsAtOnce = 3;     // of taps
-constexpr int kScratchPitch = 20;  // floats of a column of dy, with its products with 16 of x
+constexpr int kWgradSlack = 512;  // bytes behind dy's planes that are read and not used
 
 struct WgradParams {
   // Filled in for each launch.
@@ -36,13 +30,11 @@ struct WgradParams {
   // Fixed by the config: a thread block has `tile_images` images, or `tile_rows` rows of dy of one.
   std::int32_t tile_images = 1;
   std::int32_t tile_rows = 0;
-  std::int32_t groups = 1;  // of 8 rows of dy: of all images
-  FastDivmod row_groups;    // of an image
-  Planes image, rows;       // x and dy
-  FastDivmod row_tiles;     // of an image
+  Planes image, rows;    // x and dy
+  FastDivmod row_tiles;  // of an image
   FastDivmod channel_tiles;
   std::uint32_t thread_blocks = 0;
-  std::uint32_t rows_at = 0, scratch_at = 0;  // in shared memory
+  std::uint32_t rows_at = 0;  // in shared memory
   std::uint32_t shared_bytes = 0;
 };
 

@@ -29,14 +29,14 @@ const char* layout_unsupported_reason(const TensorGeometry& t) {
 const char* unsupported_reason(const Problem& problem) {
   if (const char* reason = tensor_math_unsupported_reason(problem)) return reason;
   if (data_type_bits(problem.x.type) != 16) return "it takes f16 and bf16 only";
-  if (problem.spatial != 2) return "it takes two spatial dimensions";
+  if (problem.spatial > 2) return "it takes one or two spatial dimensions";
   if (problem.w.dims[1] != 1 || problem.w.dims[0] != problem.x.dims[1]) return "it takes one channel a group only";
   if (problem.x.dims[1] % kVector != 0) return "channels do not fill whole 16-byte vectors";
-  if (problem.stride[0] != 1 || problem.stride[1] != 1) return "it takes step 1";
-  if (problem.w.dims[3] > kernels::depthwise_toeplitz::kMaxTaps || problem.w.dims[2] > 64) {
+  if (problem.w.dims[1 + problem.spatial] > kernels::depthwise_toeplitz::kMaxTaps || problem.w.dims[2] > 64) {
     return "it takes filters of up to 64 x 31";
   }
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < problem.spatial; ++i) {
+    if (problem.stride[i] != 1) return "it takes step 1";
     if (problem.x.dims[2 + i] > kMaxIndex || problem.y.dims[2 + i] > kMaxIndex) return "2^29 pixels in a row or more";
   }
   for (const TensorGeometry* tensor : {&problem.x, &problem.y, problem.has_z != 0 ? &problem.z : &problem.y}) {
@@ -48,7 +48,8 @@ const char* unsupported_reason(const Problem& problem) {
 
 kernels::depthwise_toeplitz::Strides strides_of(const TensorGeometry& tensor) {
   const auto of = [&](int dim) { return tensor.dims[dim] > 1 ? tensor.strides[dim] : 0; };
-  return {of(0), static_cast<std::int32_t>(of(2)), static_cast<std::int32_t>(of(3))};
+  const int w = tensor.rank - 1;
+  return {of(0), w > 2 ? static_cast<std::int32_t>(of(2)) : 0, static_cast<std::int32_t>(of(w))};
 }
 
 double resident_blocks(std::uint32_t shared_bytes, int most) {

@@ -12,7 +12,7 @@ namespace gpudnn::conv::toeplitz {
 // A reason against, or null; directions, padding and dilation are the engines' own.
 [[nodiscard]] const char* unsupported_reason(const Problem& problem);
 
-// Of images, rows and pixels; 0 along an axis of one.
+// Of images, rows (0 of a sequence) and pixels; 0 along an axis of one.
 [[nodiscard]] kernels::depthwise_toeplitz::Strides strides_of(const TensorGeometry& tensor);
 
 [[nodiscard]] inline tile::FastDivmod divisor(std::int64_t value) {

@@ -24,7 +24,7 @@ Support supports(const Problem& problem, const Device& device) {
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& /*device*/) {
   auto prepared = std::make_shared<Prepared>();
-  prepared->plan = depthwise_toeplitz_wgrad(problem, depthwise_toeplitz_wgrad_groups(config)).value();
+  prepared->plan = depthwise_toeplitz_wgrad(problem, depthwise_toeplitz_wgrad_rows(config)).value();
   prepared->type = element_type(problem.x.type);
   return prepared;
 }

@@ -22,11 +22,11 @@ struct DepthwiseToeplitzWgrad {
   kernels::small_group::SumShape sum_shape;
   std::size_t workspace = 0;
 };
-// Without pointers; `groups` of 8 rows of dy at the most in a thread block. Nothing where that does not fit.
-[[nodiscard]] std::optional<DepthwiseToeplitzWgrad> depthwise_toeplitz_wgrad(const Problem& problem, int groups);
+// Without pointers; so many rows of dy at the most in a thread block. Nothing where that does not fit.
+[[nodiscard]] std::optional<DepthwiseToeplitzWgrad> depthwise_toeplitz_wgrad(const Problem& problem, int rows);
 
-// The groups of a config.
-[[nodiscard]] int depthwise_toeplitz_wgrad_groups(const Config& config);
+// The rows of a config.
+[[nodiscard]] int depthwise_toeplitz_wgrad_rows(const Config& config);
 
 void depthwise_toeplitz_wgrad_candidates(const Problem& problem, const Device& device,
                                          std::vector<Candidate>* candidates);
