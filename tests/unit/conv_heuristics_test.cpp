@@ -259,6 +259,30 @@ TEST(ConvHeuristics, RowsOfTheEpilogueComeBeforeThoseWithout) {
   EXPECT_EQ(first(head + line + own, problem_of((plain + " act=relu bias z").c_str())), "even a");
 }
 
+// Half precision that allows no tensor cores: its own rows, else the best of those where they are allowed.
+TEST(ConvHeuristics, CallsWithoutTensorCoresTakeTheBestRow) {
+  const std::string head = "# x\ndevice sm_90 132 NVIDIA H200\n";
+  const std::string text = "conv fwd f16 nhwc n2c32h14w14 k32r3s3 p1x1 t1x1 d1x1 g32 acc=f32 math=";
+  const Problem fma = problem_of((text + "fma").c_str());
+  ASSERT_EQ(tuning_key(fma).math, GPUDNN_FMA_MATH);
+  const auto key = [&](const char* math) { return to_text(tuning_key(problem_of((text + math).c_str()))); };
+  const std::string best = key("tensor") + " -> even a us=1.00\n";
+  const std::string without_workspace = key("tensor") + " -> odd a us=2.00\n";
+  const auto choices = [&](const std::string& table, const Problem& problem) {
+    std::string all;
+    for (const TunedRow& row : rows_in(table, problem, test::h200())) all += row.choice + ",";
+    return all;
+  };
+  EXPECT_EQ(choices(head + best + without_workspace, fma), "even a,");
+  EXPECT_EQ(choices(head + key("fma") + " -> own a us=3.00\n" + best, fma), "own a,");
+  std::string floats = text;
+  floats.replace(floats.find("f16"), 3, "f32");
+  const Problem tf32 = problem_of((floats + "tensor").c_str());
+  const std::string row = to_text(tuning_key(tf32)) + " -> even a us=1.00\n";
+  EXPECT_EQ(choices(head + row, tf32), "even a,");
+  EXPECT_EQ(choices(head + row, problem_of((floats + "fma").c_str())), "");
+}
+
 // A row that names no candidate would never be taken.
 TEST(ConvHeuristics, EveryRowOfTheBuiltInTableNamesACandidate) {
   const TunedFile file{std::string_view(kTunedSm90)};

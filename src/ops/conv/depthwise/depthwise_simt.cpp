@@ -21,8 +21,10 @@ struct Prepared {
 
 std::shared_ptr<const void> prepare(const Problem& problem, const Config& config, const Device& device) {
   auto prepared = std::make_shared<Prepared>();
-  if (config.tile == 2) prepared->vectors = depthwise_launch(problem, true, config.split_k, device.multiprocessors);
-  prepared->single = depthwise_launch(problem, false, config.split_k, device.multiprocessors);
+  prepared->single = depthwise_launch(problem, kDepthwiseSingle, config.split_k, device.multiprocessors);
+  if (config.tile != kDepthwiseSingle) {
+    prepared->vectors = depthwise_launch(problem, config.tile, config.split_k, device.multiprocessors);
+  }
   prepared->type = element_type(problem.x.type);
   prepared->direction = problem.direction;
   prepared->workspace = depthwise_workspace(problem, config.split_k);

@@ -22,6 +22,19 @@ using namespace kernels::depthwise;  // NOLINT: this file speaks of nothing else
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max() / 2;
 constexpr std::uint32_t kMaxShared = 48 * 1024;  // what a block may have on every device
 
+// The configs, by Config::tile. Smaller blocks are for what fills the device once and not evenly.
+struct Form {
+  const char* name;
+  bool vectors;
+  int threads;
+  int chunks;  // of rows; 0: as the span of the longest multiprocessor wants them
+};
+constexpr Form kForms[] = {{"", false, 0, 0},
+                           {"c1", false, kMaxThreads, 0},
+                           {"c2", true, kMaxThreads, 0},
+                           {"c2_b128", true, 128, 0},
+                           {"c2_b128_h2", true, 128, 2}};
+
 // The tensor that is read by windows, and the one with an element for each.
 const TensorGeometry& image_of(const Problem& problem) {
   return problem.direction == Direction::dgrad ? problem.y : problem.x;
@@ -167,7 +180,7 @@ std::int64_t channel_lanes(std::int64_t vectors, std::int64_t most) {
 }
 
 // How the block's threads share channels and units.
-void set_lanes(const TileRow& tile, std::int64_t images, Params* p) {
+void set_lanes(const TileRow& tile, const Form& form, std::int64_t images, Params* p) {
   const std::int64_t vectors = ceil_div(p->channels, tile.vector);
   const std::int64_t plane = units_of(p->h) * units_of(p->w);
   const std::int64_t units = plane * images;
@@ -177,7 +190,7 @@ void set_lanes(const TileRow& tile, std::int64_t images, Params* p) {
   std::int64_t lanes_s = 0;
   if (p->channels_last) {
     lanes_c = channel_lanes(vectors, most);
-    lanes_s = std::min(kMaxThreads / lanes_c, units);
+    lanes_s = std::clamp<std::int64_t>(form.threads / lanes_c, 1, units);
   } else {
     lanes_s = std::min<std::int64_t>(plane, kMaxThreads);
     lanes_c = std::min({kMaxThreads / lanes_s, vectors, most});
@@ -216,12 +229,16 @@ double span(const TileRow& tile, const Params& p, int multiprocessors) {
 }
 
 // The height of a chunk: tall ones load fewer rows twice, low ones fill the device.
-void set_chunks(const TileRow& tile, std::int64_t images, int multiprocessors, Params* p) {
+void set_chunks(const TileRow& tile, const Form& form, std::int64_t images, int multiprocessors, Params* p) {
   if (tile.kernel == Kernel::rows) {
     set_chunk(1, &p->h);
-    return set_lanes(tile, images, p);
+    return set_lanes(tile, form, images, p);
   }
   const std::int64_t whole = ceil_div(p->h.windows, p->h.step);
+  if (form.chunks > 0) {
+    set_chunk(ceil_div(whole, form.chunks), &p->h);
+    return set_lanes(tile, form, images, p);
+  }
   double least = 0;
   Params best;
   for (std::int64_t parts = 1; parts <= 64 && parts <= whole; ++parts) {
@@ -229,7 +246,7 @@ void set_chunks(const TileRow& tile, std::int64_t images, int multiprocessors, P
     if (parts > 1 && (ceil_div(whole, chunk) != parts || chunk < 2)) continue;
     Params tried = *p;
     set_chunk(chunk, &tried.h);
-    set_lanes(tile, images, &tried);
+    set_lanes(tile, form, images, &tried);
     const double time = span(tile, tried, multiprocessors);
     if (parts == 1 || time < 0.98 * least) {
       least = time;
@@ -323,7 +340,8 @@ const char* depthwise_unsupported_reason(const Problem& problem) {
   return sizes_unsupported_reason(problem);
 }
 
-DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int splits, int multiprocessors) {
+DepthwiseLaunch depthwise_launch(const Problem& problem, int config_tile, int splits, int multiprocessors) {
+  const Form& form = kForms[config_tile];
   const SpatialDims dims = spatial_dims(problem);
   DepthwiseLaunch launch;
   Params& p = launch.params;
@@ -337,9 +355,9 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int split
   p.channels_last = runs_along_channels(problem);
   p.channels = static_cast<std::uint32_t>(problem.y.dims[1]);
   p.multiplier = FastDivmod(static_cast<std::uint32_t>(multiplier_of(problem)));
-  const bool line = vectors && is_line_problem(problem, p);
-  const int vector = vectors ? widest_vector(p) : 1;
-  if (vectors && vector == 1 && !line) return launch;
+  const bool line = form.vectors && is_line_problem(problem, p);
+  const int vector = form.vectors ? widest_vector(p) : 1;
+  if (form.vectors && vector == 1 && !line) return launch;
   p.filter_k = problem.w.strides[0];
   p.filter_r = dims.h < 0 ? 0 : problem.w.strides[2 + dims.h];
   p.filter_s = dims.w < 0 ? 0 : problem.w.strides[2 + dims.w];
@@ -360,6 +378,7 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int split
     launch.row = choose_row(problem, vector, &p);
   }
   const TileRow& tile = kTiles[launch.row];
+  launch.resident = tile.min_blocks * (kMaxThreads / form.threads);
   launch.alignment = tile::element_bytes(element_type(problem.x.type)) * tile.vector;
   if (is_wgrad(tile.kernel)) {
     p.splits = static_cast<std::uint32_t>(splits);
@@ -374,7 +393,7 @@ DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int split
     return launch;
   }
   set_axes(tile, &p);
-  set_chunks(tile, problem.x.dims[0] * p.d.rows, multiprocessors, &p);
+  set_chunks(tile, form, problem.x.dims[0] * p.d.rows, multiprocessors, &p);
   return launch;
 }
 
@@ -415,11 +434,14 @@ double seconds_of(const Problem& problem, const DepthwiseLaunch& launch, const D
   const double rows = tile.kernel == Kernel::rows || is_line(tile.kernel) ? 1 : rows_of_unit(tile, p);
   Footprint f;
   f.tiles = static_cast<double>(p.blocks) * p.tap_tiles;
-  f.resident = tile.min_blocks;
+  f.resident = launch.resident;
   f.warps = p.threads / 32.0;
   f.latency_warps = 6;
-  // Measured over modelled time; of the filter gradient on planes more.
-  const double slowdown = wgrad && !p.channels_last && !is_line(tile.kernel) ? 1.75 : 1.35;
+  // Measured over modelled time; of the filter gradient on planes and of 5 x 5 more.
+  const double slowdown = !wgrad || is_line(tile.kernel) ? 1.35
+                          : !p.channels_last             ? 1.75
+                          : tile.height == 5             ? 1.7
+                                                         : 1.35;
   f.cycles = slowdown * turns * rows * instructions_of_row(tile, p, tile::element_bytes(element_type(problem.x.type))) *
              f.warps / 4;
   f.k_tile_latency = turns * rows * (wgrad ? 0.45e-6 : 0.3e-6);
@@ -437,8 +459,8 @@ double seconds_of(const Problem& problem, const DepthwiseLaunch& launch, const D
 constexpr int kRowsOfSplit = 4;  // of a thread, at the least
 
 // Splits that fill the device once.
-int splits_of(const Problem& problem, bool vectors, int multiprocessors) {
-  const DepthwiseLaunch whole = depthwise_launch(problem, vectors, 1, multiprocessors);
+int splits_of(const Problem& problem, int config_tile, int multiprocessors) {
+  const DepthwiseLaunch whole = depthwise_launch(problem, config_tile, 1, multiprocessors);
   if (whole.row < 0) return 1;
   const double slots = static_cast<double>(multiprocessors) * kTiles[whole.row].min_blocks;
   const double blocks = static_cast<double>(whole.params.blocks) * whole.params.tap_tiles;
@@ -452,15 +474,24 @@ int splits_of(const Problem& problem, bool vectors, int multiprocessors) {
 void depthwise_candidates(const Problem& problem, const Device& device, std::vector<Candidate>* candidates) {
   const int multiprocessors = std::max(device.multiprocessors, 1);
   // Pointers that do not allow vectors get one channel a thread at the launch.
-  const bool vectors = depthwise_launch(problem, true, 1, multiprocessors).row >= 0;
-  const auto offer = [&](int splits) {
-    candidates->push_back({{.tile = vectors ? 2 : 1, .split_k = splits, .tile_name = vectors ? "c2" : "c1"},
-                           seconds_of(problem, depthwise_launch(problem, vectors, splits, multiprocessors), device),
+  const DepthwiseLaunch vectors = depthwise_launch(problem, kDepthwiseVectors, 1, multiprocessors);
+  const int tile = vectors.row >= 0 ? kDepthwiseVectors : kDepthwiseSingle;
+  const auto offer = [&](int config_tile, int splits) {
+    candidates->push_back({{.tile = config_tile, .split_k = splits, .tile_name = kForms[config_tile].name},
+                           seconds_of(problem, depthwise_launch(problem, config_tile, splits, multiprocessors), device),
                            depthwise_workspace(problem, splits)});
   };
-  offer(1);
-  const int splits = problem.direction == Direction::wgrad ? splits_of(problem, vectors, multiprocessors) : 1;
-  if (splits > 1) offer(splits);
+  offer(tile, 1);
+  const int splits = problem.direction == Direction::wgrad ? splits_of(problem, tile, multiprocessors) : 1;
+  if (splits > 1) offer(tile, splits);
+  // Smaller blocks gain with 3 x 3 in 16 bits; larger filters, of which a multiprocessor has fewer blocks, lose.
+  if (vectors.row < 0 || !vectors.params.channels_last || data_type_bits(problem.x.type) != 16) return;
+  const TileRow& row = kTiles[vectors.row];
+  if (row.kernel != Kernel::sweep || row.height != 3 || row.stride != 1) return;
+  for (int i = kDepthwiseVectors + 1; i < static_cast<int>(std::size(kForms)); ++i) {
+    offer(i, 1);
+    candidates->back().seconds *= 1.07;  // measured
+  }
 }
 
 }  // namespace gpudnn::conv

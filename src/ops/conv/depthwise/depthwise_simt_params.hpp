@@ -14,12 +14,17 @@ namespace gpudnn::conv {
 struct DepthwiseLaunch {
   kernels::depthwise::Params params;
   int row = -1;       // of kTiles; -1: none
+  int resident = 1;   // thread blocks of a multiprocessor
   int alignment = 1;  // of the pointers, bytes
 };
 
-// `vectors`: threads have several channels, or packs of a line. None where the layout does not allow it. `splits`: of
-// the filter gradient.
-[[nodiscard]] DepthwiseLaunch depthwise_launch(const Problem& problem, bool vectors, int splits, int multiprocessors);
+// Values of Config::tile: a channel a thread; or several, or packs of a line, where the layout allows it. Those beyond
+// are the latter in other blocks.
+constexpr int kDepthwiseSingle = 1;
+constexpr int kDepthwiseVectors = 2;
+// `splits`: of the filter gradient.
+[[nodiscard]] DepthwiseLaunch depthwise_launch(const Problem& problem, int config_tile, int splits,
+                                               int multiprocessors);
 
 // Bytes of partial sums.
 [[nodiscard]] std::size_t depthwise_workspace(const Problem& problem, int splits);

@@ -59,9 +59,16 @@ std::vector<TunedRow> rows_of_key(const Sections& sections, const Problem& probl
 
 std::vector<TunedRow> rows_of(const Sections& sections, const Problem& problem, const Device& device) {
   const Problem key = tuning_key(problem);
-  const Problem plain = tuning_key_without_epilogue(problem);
+  Problem plain = tuning_key_without_epilogue(problem);
   std::vector<TunedRow> rows = rows_of_key(sections, key, device);
-  return rows.empty() && key != plain ? rows_of_key(sections, plain, device) : rows;
+  if (rows.empty() && key != plain) rows = rows_of_key(sections, plain, device);
+  // What is best in half precision, if it needs no tensor cores, is so where the call does not allow them.
+  if (rows.empty() && key.math == GPUDNN_FMA_MATH && data_type_bits(key.x.type) == 16) {
+    plain.math = GPUDNN_TENSOR_OP_MATH;
+    rows = rows_of_key(sections, plain, device);
+    if (rows.size() > 1) rows.resize(1);
+  }
+  return rows;
 }
 
 }  // namespace
