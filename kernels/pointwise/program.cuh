@@ -291,8 +291,28 @@ __device__ __forceinline__ void fetch_elements(const ScalarTensor& tensor, const
   }
 }
 
+// What a thread keeps of a program between its steps, in shared memory, and the rounding of values to a type.
+template <class C, int E, int kThreads>
+struct KeptValues {
+  __device__ __forceinline__ C* place_of(int temp) const {
+    return reinterpret_cast<C*>(tile::dynamic_shared()) + temp * E * kThreads + threadIdx.x;
+  }
+  __device__ __forceinline__ void keep(int temp, const C (&a)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E; ++i) place_of(temp)[i * kThreads] = a[i];
+  }
+  __device__ __forceinline__ void recall(int temp, C (&b)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E; ++i) b[i] = place_of(temp)[i * kThreads];
+  }
+  __device__ __forceinline__ void round(tile::AnyType type, C (&a)[E]) const {
+#pragma unroll
+    for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
+  }
+};
+
 template <class C, int E>
-struct ScalarContext {
+struct ScalarContext : KeptValues<C, E, kProgramThreads> {
   const ScalarArgs<C>& args;
   std::uint32_t first;
 
@@ -326,23 +346,6 @@ struct ScalarContext {
     fetch_elements(tensor, offset, b);
   }
 
-  __device__ __forceinline__ C* place_of(int temp) const {
-    return reinterpret_cast<C*>(tile::dynamic_shared()) + temp * E * kProgramThreads + threadIdx.x;
-  }
-  __device__ __forceinline__ void keep(int temp, const C (&a)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E; ++i) place_of(temp)[i * kProgramThreads] = a[i];
-  }
-  __device__ __forceinline__ void recall(int temp, C (&b)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E; ++i) b[i] = place_of(temp)[i * kProgramThreads];
-  }
-
-  __device__ __forceinline__ void round(tile::AnyType type, C (&a)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
-  }
-
   __device__ __forceinline__ void store(int output, const C (&a)[E]) const {
     const ScalarTensor& tensor = args.out[output];
     const auto type = static_cast<tile::AnyType>(tensor.type);
@@ -363,7 +366,7 @@ __global__ void __launch_bounds__(kProgramThreads) program_scalar(const __grid_c
   const ScalarArgs<C>& args = copy.get();
   const std::uint32_t first = blockIdx.x * (kProgramThreads * E) + threadIdx.x;
   if (first >= args.count) return;
-  ScalarContext<C, E> context{args, first};
+  ScalarContext<C, E> context{{}, args, first};
   C a[E] = {};
   tile::run_program(args.code, a, context);
 }

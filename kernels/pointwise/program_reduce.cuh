@@ -77,7 +77,7 @@ struct ReduceArgs {
 static_assert(sizeof(ReduceArgs<double>) <= 4090, "kernel parameters");
 
 template <class C, int E>
-struct ReduceContext {
+struct ReduceContext : KeptValues<C, E, kProgramReduceThreads> {
   const ReduceArgs<C>& args;
   std::uint32_t result;
   std::uint32_t first;  // folded element
@@ -125,22 +125,6 @@ struct ReduceContext {
     fetch_elements(tensor, offset, b);
   }
 
-  __device__ __forceinline__ C* place_of(int temp) const {
-    return reinterpret_cast<C*>(tile::dynamic_shared()) + temp * E * kProgramReduceThreads + threadIdx.x;
-  }
-  __device__ __forceinline__ void keep(int temp, const C (&a)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E; ++i) place_of(temp)[i * kProgramReduceThreads] = a[i];
-  }
-  __device__ __forceinline__ void recall(int temp, C (&b)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E; ++i) b[i] = place_of(temp)[i * kProgramReduceThreads];
-  }
-  __device__ __forceinline__ void round(tile::AnyType type, C (&a)[E]) const {
-#pragma unroll
-    for (int i = 0; i < E; ++i) a[i] = tile::rounded_to(type, a[i]);
-  }
-
   __device__ __forceinline__ void store(int output, const C (&a)[E]) {
     if (args.fold[output] != kNotFolded) return fold_all(output, a);
     const ScalarTensor& tensor = args.out[output];
@@ -182,7 +166,7 @@ __global__ void __launch_bounds__(kProgramReduceThreads) program_reduce(const __
   const std::uint32_t result = blockIdx.x * args.lanes + lane;
   const std::uint32_t begin = blockIdx.y * args.run;
   const std::uint32_t end = min(begin + args.run, args.folded);
-  ReduceContext<C, E> context{args, result, begin + row, rows, end, {}};
+  ReduceContext<C, E> context{{}, args, result, begin + row, rows, end, {}};
 #pragma unroll
   for (int o = 0; o < tile::kProgramOutputs; ++o) {
     context.total[o] = fold_start<C>(static_cast<Fold>(args.fold[o]));
