@@ -6,29 +6,14 @@
 #include "kernels/ptx/gpu_relaxed.cuh"
 #include "kernels/ptx/gpu_relaxed_u64.cuh"
 #include "kernels/ptx/mbarrier.cuh"
-#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/st_async.cuh"
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/unit_sm90.cuh"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/mma.cuh"
 
 namespace gpudnn::kernels {
-
-// A value as its word of the exchange has it.
-template <class T>
-__device__ __forceinline__ std::uint32_t rnn_word_bits(float value) {
-  if constexpr (sizeof(T) == 4) {
-    const std::uint32_t bits = __float_as_uint(value);
-    return bits == kRnnNothing ? 0x7fffffffu : bits;
-  } else {
-    const std::uint32_t bits = tile::narrow<T>(value).bits;
-    return bits == 0xffffu ? 0x7fffu : bits;
-  }
-}
-__device__ __forceinline__ bool rnn_is_there(const uint4& w) {
-  return w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
-}
 
 // The `use`-th phase of a barrier in shared memory.
 __device__ __forceinline__ void rnn_wait(std::uint64_t* barrier, unsigned use) {
@@ -220,13 +205,8 @@ struct RnnGemvBlock {
     const std::uint32_t upper[4] = {a[4], a[5], a[6], a[7]};
     float(&first_chain)[4] = sums[vector % 2 * 2];
     float(&second_chain)[4] = sums[vector % 2 * 2 + 1];
-    if constexpr (std::is_same_v<T, tile::Half>) {
-      ptx::mma_m16n8k16_f16(first_chain, lower, w.x, w.y);
-      ptx::mma_m16n8k16_f16(second_chain, upper, w.z, w.w);
-    } else {
-      ptx::mma_m16n8k16_bf16(first_chain, lower, w.x, w.y);
-      ptx::mma_m16n8k16_bf16(second_chain, upper, w.z, w.w);
-    }
+    tile::mma_m16n8k16<T>(first_chain, lower, w.x, w.y);
+    tile::mma_m16n8k16<T>(second_chain, upper, w.z, w.w);
   }
   __device__ __forceinline__ void multiply_gate(int at, int which, int of_gate, const uint4& h) {
     const std::uint32_t* const w = weights[at] + 4 * of_gate;

@@ -191,9 +191,6 @@ struct RnnResidentBlock {
     return rnn_vector(static_cast<const T*>(d.hx) + Unit::sequence_at(l.rows, place) * l.units + k, l.units - k,
                       p.vectors);
   }
-  __device__ __forceinline__ static bool is_there(const uint4& words) {
-    return words.x != kRnnNothing && words.y != kRnnNothing && words.z != kRnnNothing && words.w != kRnnNothing;
-  }
 
   // In a cluster: begins to read the neighbour's words of a step.
   __device__ __forceinline__ void look_across(const Sources& at) {
@@ -217,7 +214,7 @@ struct RnnResidentBlock {
 #pragma unroll
         for (int n = 0; n < NT; ++n) {
           if (const void* const from = source(at, ks, n); from != nullptr) {
-            while (!is_there(words[0][ks][n])) words[0][ks][n] = ptx::ld_relaxed_gpu_v4(from);
+            while (!rnn_is_there(words[0][ks][n])) words[0][ks][n] = ptx::ld_relaxed_gpu_v4(from);
           }
           __syncwarp();
           multiply_words(ks, n, words[0][ks][n], sums);
@@ -346,7 +343,7 @@ struct RnnResidentBlock {
         for (int n = 0; n < NT; ++n) {
           uint4& w = words[batch % 2][i][n];
           if (const void* const from = source(at, ks, n); from != nullptr) {
-            while (!is_there(w)) w = ptx::ld_relaxed_gpu_v4(from);
+            while (!rnn_is_there(w)) w = ptx::ld_relaxed_gpu_v4(from);
           } else {
             w = first_state(s, mine + 8 * n, column(ks));
           }
@@ -383,12 +380,10 @@ struct RnnResidentBlock {
   __device__ __forceinline__ void publish(const RnnUnitStep& s, int place, int at, float value) const {
     T* const to =
         const_cast<T*>(own_rows) + std::int64_t{s.first + place} * own + at;  // NOLINT: the launch's own memory
+    const std::uint32_t bits = rnn_word_bits<T>(value);
     if constexpr (sizeof(T) == 4) {
-      const std::uint32_t bits = __float_as_uint(value);
-      if (place < s.rows) ptx::st_relaxed_gpu(to, bits == kRnnNothing ? 0x7fffffffu : bits);
+      if (place < s.rows) ptx::st_relaxed_gpu(to, bits);
     } else {
-      std::uint32_t bits = tile::narrow<T>(value).bits;
-      if (bits == 0xffffu) bits = 0x7fffu;
       const std::uint32_t next = __shfl_down_sync(0xffffffffu, bits, 1);
       if (threadIdx.x % 2 == 0 && place < s.rows) ptx::st_relaxed_gpu(to, bits | next << 16);
     }

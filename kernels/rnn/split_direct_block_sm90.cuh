@@ -609,18 +609,10 @@ struct RnnDirectBlock {
   }
 
   // A word of two units that are neighbours, which lie in two threads: each of them stores one of two words.
-  __device__ __forceinline__ static std::uint32_t bits_of(float value) {
-    if constexpr (sizeof(T) == 4) {
-      const std::uint32_t bits = __float_as_uint(value);
-      return bits == kRnnNothing ? 0x7fffffffu : bits;
-    } else {
-      const std::uint32_t bits = tile::narrow<T>(value).bits;
-      return bits == 0xffffu ? 0x7fffu : bits;
-    }
-  }
   __device__ __forceinline__ static std::uint32_t word_of(float first, float second, bool odd) {
-    const std::uint32_t mine = odd ? bits_of(second) : bits_of(first);
-    const std::uint32_t others = __shfl_xor_sync(0xffffffffu, odd ? bits_of(first) : bits_of(second), 4);
+    const std::uint32_t mine = odd ? rnn_word_bits<T>(second) : rnn_word_bits<T>(first);
+    const std::uint32_t others =
+        __shfl_xor_sync(0xffffffffu, odd ? rnn_word_bits<T>(first) : rnn_word_bits<T>(second), 4);
     return odd ? others | mine << 16 : mine | others << 16;
   }
 };

@@ -131,13 +131,13 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
       for (int g = 0; g < kStates; ++g) {
         std::uint32_t word;
         if constexpr (kWhole) {
-          word = Block::bits_of(values(i, g));
+          word = rnn_word_bits<T>(values(i, g));
         } else if constexpr (kPairsUnits) {
           word = Block::word_of(values(i * kOwn, g), values(i * kOwn + 1, g), odd);
         } else if constexpr (kPlaces > 1) {
           word = Block::word_of(values(2 * i, g), values(2 * i + 1, g), odd);
         } else {
-          const std::uint32_t bits = Block::bits_of(values(0, g));
+          const std::uint32_t bits = rnn_word_bits<T>(values(0, g));
           word = bits | __shfl_xor_sync(0xffffffffu, bits, 4) << 16;
         }
         if (stores) ptx::st_relaxed_gpu(to + word_at[i] + g * kGateBytes, word);

@@ -10,9 +10,9 @@
 #include "core/launch/shared_memory.hpp"
 #include "kernels/ptx/cp_async.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
-#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/rnn/step.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/mma.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -34,16 +34,6 @@ struct StepShape {
   static constexpr int kSumBytes = WK * kPlaces * kSumColumns * 4;
   static constexpr int kBytes = kStages * kStageBytes > kSumBytes ? kStages* kStageBytes : kSumBytes;
 };
-
-template <class T>
-__device__ __forceinline__ void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                         std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
-  } else {
-    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
-  }
-}
 
 // Fetches columns [k0, k0 + kDepth) of the block's rows.
 template <class Shape, class T>
@@ -126,8 +116,8 @@ __global__ void __launch_bounds__(kThreads) rnn_step_sm80(const __grid_constant_
       const int row = Shape::kPlaces + g * Shape::kUnits + 8 * wn + lane % 8;
       const T* const from = stage + row * Shape::kRowElements + 32 * wk + lane / 8 * 8;
       ptx::ldmatrix_x4(static_cast<std::uint32_t>(__cvta_generic_to_shared(from)), b);
-      multiply<T>(sums[g], a[0], b[0], b[1]);
-      multiply<T>(sums[g], a[1], b[2], b[3]);
+      tile::mma_m16n8k16<T>(sums[g], a[0], b[0], b[1]);
+      tile::mma_m16n8k16<T>(sums[g], a[1], b[2], b[3]);
     }
   }
   ptx::cp_async_wait_group<0>();

@@ -14,6 +14,21 @@ namespace gpudnn::kernels {
 
 constexpr std::uint32_t kRnnNothing = 0xffffffffu;  // a word of the exchange that has not come
 
+// A value as its word of the exchange has it: no value is the word that says that none has come.
+template <class T>
+__device__ __forceinline__ std::uint32_t rnn_word_bits(float value) {
+  if constexpr (sizeof(T) == 4) {
+    const std::uint32_t bits = __float_as_uint(value);
+    return bits == kRnnNothing ? 0x7fffffffu : bits;
+  } else {
+    const std::uint32_t bits = tile::narrow<T>(value).bits;
+    return bits == 0xffffu ? 0x7fffu : bits;
+  }
+}
+__device__ __forceinline__ bool rnn_is_there(const uint4& w) {
+  return w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
+}
+
 // The upper bits of a float, which are a TF32 number, and the others.
 __device__ __forceinline__ std::uint32_t rnn_upper(std::uint32_t bits) { return bits & 0xffffe000u; }
 __device__ __forceinline__ std::uint32_t rnn_rest(std::uint32_t bits) {
@@ -66,6 +81,7 @@ __device__ __forceinline__ void rnn_receive(const unsigned char* from, int threa
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const uint4& w = words[i];
+        // rnn_is_there, written out: by the function the compiler makes other code of the split sweeps, not measured.
         const bool is_there = w.x != kRnnNothing && w.y != kRnnNothing && w.z != kRnnNothing && w.w != kRnnNothing;
         if ((missing >> i & 1) == 0 || !is_there) continue;
         ptx::st_shared(to + (begin + i) * kBytesApart, w);

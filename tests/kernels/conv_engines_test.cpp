@@ -338,6 +338,7 @@ TEST(ConvolutionEngines, NonFiniteImagesShowInTheTapsThatSeeThem) {
            "wgrad f16 nhwc n2c32h13w12 k32r3s3 p1x1 t1x1 d1x1 g2 acc=f32 math=tensor",
            "wgrad f32 nchw n2c6h9w7 k6r3s3 p1x1 t1x1 d1x1 g6 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h9w13 k8r9s9 p4x4 t1x1 d1x1 g8 acc=f32 math=tensor",
+           "wgrad bf16 nhwc n1c8h20w27 k8r3s3 p1x1 t1x1 d1x1 g8 acc=f32 math=tensor",
            "wgrad bf16 nhwc n1c8h20w27 k8r11s11 p5x5 t1x1 d1x1 g8 acc=f32 math=tensor",
            "wgrad f16 nhwc n1c8h20w40 k8r5s5 p2x2 t1x1 d1x1 g8 acc=f32 math=tensor",
        }) {

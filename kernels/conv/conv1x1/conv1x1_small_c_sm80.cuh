@@ -26,7 +26,7 @@
 #include "kernels/conv/conv1x1/conv1x1_small_c_sm80.hpp"
 #include "kernels/gemm/epilogue/activation.cuh"
 #include "kernels/gemm/epilogue/channel_value.cuh"
-#include "kernels/ptx/mma_sync.cuh"
+#include "kernels/tile/mma.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::conv1x1_small_c {
@@ -92,16 +92,6 @@ __device__ __forceinline__ void load_pixels(const Params& p, std::uint32_t tile,
   }
 }
 
-template <class T>
-__device__ __forceinline__ void multiply(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                         std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    ptx::mma_m16n8k16_f16(sum, a, b0, b1);
-  } else {
-    ptx::mma_m16n8k16_bf16(sum, a, b0, b1);
-  }
-}
-
 // All 16 pixels and the 32 channels of a group: the sums of its four tiles.
 template <class T, int kSteps>
 __device__ __forceinline__ void multiply_group(const uint4* filter, const Words (&pixel)[2][kSteps],
@@ -117,7 +107,7 @@ __device__ __forceinline__ void multiply_group(const uint4* filter, const Words 
       for (int part = 0; part < 2; ++part) {
         const std::uint32_t a[4] = {pixel[0][step].word[2 * part], pixel[1][step].word[2 * part],
                                     pixel[0][step].word[2 * part + 1], pixel[1][step].word[2 * part + 1]};
-        multiply<T>(sum[t], a, b.word[2 * part], b.word[2 * part + 1]);
+        tile::mma_m16n8k16<T>(sum[t], a, b.word[2 * part], b.word[2 * part + 1]);
       }
     }
   }

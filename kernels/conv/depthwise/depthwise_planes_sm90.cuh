@@ -13,7 +13,6 @@
 #include <type_traits>
 
 #include "kernels/conv/depthwise/depthwise_toeplitz_sm90.hpp"
-#include "kernels/ptx/mma_sync.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/tile/numeric.cuh"
 
@@ -105,16 +104,6 @@ __device__ __forceinline__ void load_planes(const Planes& p, const void* tensor,
         if (block < blocks) ptx::stmatrix_x4_trans(row_to + 16 * block, word.x, word.y, word.z, word.w);
       }
     }
-  }
-}
-
-template <class T>
-__device__ __forceinline__ void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                         std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
-  } else {
-    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
   }
 }
 

@@ -39,6 +39,7 @@
 #include "kernels/ptx/mma_sync_m16n8k8.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/mma.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::depthwise_toeplitz {
@@ -195,7 +196,7 @@ __device__ __forceinline__ void multiply_narrow_row(const std::uint32_t (&on)[4]
 #pragma unroll
   for (int product = 0; product < I::kProducts; ++product) {
     const int first = 2 * product;
-    multiply<T>(sums[product], on, image[first], image[first + 1]);
+    tile::mma_m16n8k16<T>(sums[product], on, image[first], image[first + 1]);
     if (first > 0) multiply<T>(sums[product], below[0], below[1], image[first > 0 ? first - 1 : 0]);
     if (first + 2 < I::kBlocks) {
       multiply<T>(sums[product], above[0], above[1], image[first + 2 < I::kBlocks ? first + 2 : 0]);
@@ -215,7 +216,7 @@ __device__ __forceinline__ void multiply_row(const std::uint32_t (&diagonal)[I::
       const int e = block - 2 * product;
       if (is_used(e) && is_used(e + 1)) {
         const std::uint32_t a[4] = {word(e), word(e - 1), word(e + 1), word(e)};
-        multiply<T>(sums[product], a, image[block], image[block + 1]);
+        tile::mma_m16n8k16<T>(sums[product], a, image[block], image[block + 1]);
       } else if (is_used(e)) {
         multiply<T>(sums[product], word(e), word(e - 1), image[block]);
       } else if (is_used(e + 1)) {

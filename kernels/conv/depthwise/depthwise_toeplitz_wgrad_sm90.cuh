@@ -28,6 +28,7 @@
 #include "kernels/ptx/ldmatrix_x2.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
+#include "kernels/tile/mma.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::depthwise_toeplitz {
@@ -112,11 +113,11 @@ __device__ __forceinline__ void multiply_rows(WgradLane<I>& lane, float (&sums)[
       const std::uint32_t here = __shfl_sync(0xffffffffu, pair, lane.source);
       const std::uint32_t right = __shfl_sync(0xffffffffu, pair, lane.source + 8);
       if constexpr (I::kTaps == 16) {
-        multiply<T>(sums[0], x[i][n], here, right);
-        multiply<T>(sums[1], x[i][n], __shfl_sync(0xffffffffu, pair, lane.source - 8), here);
+        tile::mma_m16n8k16<T>(sums[0], x[i][n], here, right);
+        tile::mma_m16n8k16<T>(sums[1], x[i][n], __shfl_sync(0xffffffffu, pair, lane.source - 8), here);
       } else {
         const std::uint32_t rows[4] = {x[i][n / 2][n % 2 * 2], 0, x[i][n / 2][n % 2 * 2 + 1], 0};
-        multiply<T>(sums[0], rows, here, right);
+        tile::mma_m16n8k16<T>(sums[0], rows, here, right);
       }
     }
   }

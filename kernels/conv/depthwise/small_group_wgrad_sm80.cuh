@@ -16,7 +16,7 @@
 #pragma once
 
 #include "kernels/conv/depthwise/small_group_sm80.cuh"
-#include "kernels/ptx/mma_sync.cuh"
+#include "kernels/tile/mma.cuh"
 
 namespace gpudnn::kernels::small_group {
 
@@ -42,16 +42,6 @@ struct TapPairs {
 };
 template <class I>
 using WgradSums = float[I::kTaps][TapPairs<I>::kCount][4];
-
-template <class T>
-__device__ __forceinline__ void mma16(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                      std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, tile::Half>) {
-    ptx::mma_m16n8k16_f16(sums, a, b0, b1);
-  } else {
-    ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
-  }
-}
 
 template <class I>
 __device__ __forceinline__ bool is_not_finite(const WgradSums<I>& sums) {
@@ -125,7 +115,7 @@ __device__ __forceinline__ void add_tile(const Params& p, std::uint32_t image, s
             a[2 + which] = words[1];
             any = true;
           }
-          if (any) mma16<T>(sums[r][pair], a, b[2 * half], b[2 * half + 1]);
+          if (any) tile::mma_m16n8k16<T>(sums[r][pair], a, b[2 * half], b[2 * half + 1]);
         }
       }
     }
