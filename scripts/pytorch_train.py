@@ -10,6 +10,7 @@ usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps
   --steps    steps of each training (default 30, with --times 10, behind WARM_UP others)
   --batch    images of a step (default 16, with --times 64, so that the GPU and not Python is what is waited for)
   --planted  trains with wrong gradients, too: does the comparison find them?
+  --runs     trainings by each library (default 12)
   --times    compares how long a step takes, and not the losses; the GPU should have nothing else to do. The two
              processes take turns: while one trains, the other waits
   --limit    of both processes together; trainings that it cuts off are left out of the table
@@ -19,21 +20,27 @@ usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps
 Needs a GPU, PyTorch 2.11 and torchvision. Each library trains in a process of its own. The data are random images of
 ten classes.
 
-What two runs of NVIDIA's library differ by is measured: it trains each network as it is, held to deterministic
-algorithms, and four times with images (gpt2: embeddings) that are off by one rounding to half precision, a factor of
-1 +- 2^-11 for each value at random. libgpudnn trains as it is, and with one more such rounding. All runs begin with the
-same weights. A training passes where of libgpudnn's two runs
+Each library trains a network --runs times from the same weights, every second time held to deterministic algorithms, and
+each time with other images (gpt2: embeddings): off by one rounding to half precision, a factor of 1 +- 2^-11 for each
+value at random. No two of all runs have the same. A training passes where
 
-  losses     no one is ever farther from a run of NVIDIA's than FACTOR times two runs of NVIDIA's were apart until then,
-             and 2^-8 of the first loss;
-  errors     no convolution of the first step has a result or gradient that is off by more than FACTOR times NVIDIA's of the
+  losses     the libraries' runs can be told apart no better than by chance. The distance of two runs is the greatest
+             difference of their losses at any step, relative to the first loss, less 2^-8. The mean distance between the
+             libraries, less half of the mean distances within each, is compared with that of 9,999 random divisions of
+             all runs into two halves: p is the share with as great a value. It must be LEVEL at least, which one
+             training in 500 misses by chance;
+  errors     no convolution of a first step has a result or gradient that is off by more than FACTOR times NVIDIA's of the
              same place, and 2^-10, relative to the norm, from what PyTorch's own kernels give in double of the very operands
-             that the convolution had.
+             that the convolution had. The column is the share of what is allowed.
 
-The columns of these names are shares of what is allowed. Errors are by layer, as a network's first gradients in 16 bits
-say little: they are off by 1.3 of their norm in the first layers of a ResNet, by either library. --planted multiplies
-the gradients of all convolutions' weights, and of one alone, by 1.01 in libgpudnn's process; its columns are the shares
-again. The greater of the two must not pass.
+The column "control" is p of NVIDIA's runs alone, those held to deterministic algorithms against the others; "within" and
+"between" are the greatest distance of two of NVIDIA's runs and of one of NVIDIA's and one of ours; "left out" counts
+steps whose gradients overflowed, by NVIDIA's and by our runs.
+
+Errors are by layer, as a network's first gradients in 16 bits say little: they are off by 1.3 of their norm in the first
+layers of a ResNet, by either library. --planted multiplies the gradients of all convolutions' weights, and of one alone,
+by 1.01 in libgpudnn's process: errors must find either. It does so by 1.25 in as many runs as there are others: the
+last column is p of their losses.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -41,7 +48,6 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import contextlib
 import copy
-import itertools
 import json
 import math
 import os
@@ -68,10 +74,9 @@ MODELS = {
 WORDS = 4096
 TYPES = ("float32", "float16", "bfloat16")
 FACTOR = 2
-NVIDIA_RUNS = ("plain", "deterministic", "rounded1", "rounded2", "rounded3", "rounded4")
-OUR_RUNS = ("plain", "rounded5")
-PLANTED_RUNS = ("planted", "planted-one")
-MEASURED_RUNS = ("plain", "planted", "planted-one")  # the errors of their convolutions
+LEVEL = 0.002
+SETTINGS = ("plain", "deterministic")  # of every second run
+PLANTED = {"planted": 1.01, "planted-one": 1.01, "planted-much": 1.25}
 WARM_UP = 4  # steps before any is timed
 TURNS = 2  # of each process; the first step of a turn is not timed
 
@@ -225,11 +230,12 @@ class Training:
             values *= 1 + 2.0**-11 * (2 * torch.randint(0, 2, values.shape, device="cuda") - 1)
         return self.images if self.name == "gpt2" else values.contiguous(memory_format=self.layout)
 
-    def planted(self, run):
-        """Hooks that let gradients be wrong by 1 %, in the runs that are for that."""
+    def planted(self, setting):
+        """Hooks that let gradients be wrong, in the runs that are for that."""
         weights = [p for p in self.model.parameters() if p.dim() > 3]
-        chosen = {"planted": weights, "planted-one": weights[len(weights) // 2 :][:1]}.get(run, [])
-        return [p.register_hook(lambda gradient: gradient * 1.01) for p in chosen]
+        chosen = weights[len(weights) // 2 :][:1] if setting == "planted-one" else weights
+        factor = PLANTED.get(setting, 1)
+        return [p.register_hook(lambda gradient: gradient * factor) for p in chosen if factor != 1]
 
     def begin(self):
         self.optimizer = self.torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
@@ -252,16 +258,17 @@ class Training:
         torch.cuda.synchronize()
         return loss, time.perf_counter() - begin
 
-    def run(self, run, steps):
-        """The losses of all steps, and errors of the first one's convolutions."""
+    def run(self, run, steps, measured):
+        """The losses and loss scales of all steps; errors of the first one's convolutions, where they are to be measured."""
         torch = self.torch
-        images = self.rounded(int(run[-1]) if run.startswith("rounded") else 0)
-        torch.backends.cudnn.deterministic = run == "deterministic"
+        setting, seed = run.split(".")
+        images = self.rounded(int(seed))
+        torch.backends.cudnn.deterministic = setting == "deterministic"
         self.begin()
-        hooks = self.planted(run)
-        modules = self.model.named_modules() if run in MEASURED_RUNS else []
+        hooks = self.planted(setting)
+        modules = self.model.named_modules() if measured else []
         layers = [Layer(n, m, torch) for n, m in modules if isinstance(m, (torch.nn.Conv2d, torch.nn.Conv3d))]
-        errors = {}
+        errors, left_out = {}, 0
 
         def measure():
             if not layers or not self.is_finite():  # a step whose gradients overflow is not taken
@@ -271,10 +278,18 @@ class Training:
                 errors.update(layer.errors())
                 layer.remove()
 
-        losses = [self.step(images, measure)[0] for _ in range(steps)]
+        losses = []
+        for _ in range(steps):
+            scale = self.scaler.get_scale()
+            losses.append(self.step(images, measure)[0])
+            left_out += self.scaler.get_scale() < scale
+            if setting in ("planted", "planted-one") and not layers:
+                break
         for hook in hooks:
             hook.remove()
-        return {"losses": losses, "errors": None if layers else errors}
+        if measured:
+            torch.cuda.empty_cache()
+        return {"losses": losses, "left_out": left_out, "errors": None if layers else errors}
 
 
 def worker(arguments):
@@ -289,8 +304,11 @@ def worker(arguments):
             key, begin = f"{name} {dtype}", time.perf_counter()
             try:
                 training = Training(name, dtype, arguments.batch, torch)
-                results[key] = {run: training.run(run, arguments.steps) for run in arguments.runs.split(",")}
-                what = f"loss {results[key]['plain']['losses'][-1]:.4f}"
+                results[key] = runs = {}
+                for run in arguments.worker_runs.split(","):
+                    measured = not runs or run.startswith(("planted.", "planted-one."))
+                    runs[run] = training.run(run, arguments.steps, measured)
+                what = f"loss {next(iter(runs.values()))['losses'][-1]:.4f}"
             except RuntimeError as error:
                 what = str(error).splitlines()[0][:300]
                 results[key] = {"error": what}
@@ -338,7 +356,7 @@ class Process:
 
     def __init__(self, label, runs, environment):
         self.label, self.path = label, f"pytorch_train.{os.getpid()}.{label}.json"
-        self.process = started(environment, ["--worker", self.path, "--runs", ",".join(runs)])
+        self.process = started(environment, ["--worker", self.path, "--worker-runs", ",".join(runs)])
 
     def results(self, limit):
         """(results, exit status)"""
@@ -401,21 +419,25 @@ def timed_in_turns(arguments, preload):
     return results
 
 
-def distances(pairs):
-    """The greatest difference of two series of losses until each step, over the pairs, relative to the first loss."""
-    greatest, result = 0.0, []
-    for step in zip(*(zip(a, b) for a, b in pairs)):
-        differences = [abs(x - y) / abs(pairs[0][0][0]) for x, y in step]
-        greatest = max(greatest, *(d if math.isfinite(d) else math.inf for d in differences))
-        result.append(greatest)
-    return result
+def distances(runs, torch):
+    """The greatest difference of each two series of losses, relative to the first loss."""
+    losses = torch.tensor([run["losses"] for run in runs], dtype=torch.float64)
+    differences = (losses[:, None] - losses).abs().amax(2) / losses[0, 0].abs()
+    return differences.nan_to_num(math.inf).clamp(max=100)
 
 
-def share_of_losses(nvidia, ours):
-    """What the distance of ours takes of what is allowed, the greatest distance within NVIDIA's, that from ours."""
-    band = distances([(a["losses"], b["losses"]) for a, b in itertools.combinations(nvidia, 2)])
-    apart = distances([(a["losses"], b["losses"]) for a in nvidia for b in ours])
-    return max(d / (FACTOR * b + 2**-8) if math.isfinite(d) else math.inf for d, b in zip(apart, band)), band[-1], apart[-1]
+def chance(between, first, torch):
+    """The share of random divisions of the runs whose halves are as far apart as `first` is from the others."""
+    count = len(between)
+    counted = (between - 2**-8).clamp(min=0)
+    order = torch.rand(9999, count, generator=torch.Generator().manual_seed(1)).argsort(1)
+    chosen = torch.cat((torch.tensor([first]), order < sum(first))).double()
+    ones, others = chosen.sum(1), count - chosen.sum(1)
+    across = ((chosen @ counted) * (1 - chosen)).sum(1) / (ones * others)
+    within = ((chosen @ counted) * chosen).sum(1) / (ones * (ones - 1)) / 2
+    within += (((1 - chosen) @ counted) * (1 - chosen)).sum(1) / (others * (others - 1)) / 2
+    energy = across - within
+    return (energy >= energy[0] - 1e-12).double().mean().item()
 
 
 def share_of_errors(nvidia, one):
@@ -426,37 +448,42 @@ def share_of_errors(nvidia, one):
     return max(found, default=(0.0, "no convolution"))
 
 
-def judged(key, nvidia, ours):
+def judged(key, nvidia, ours, torch):
     """(whether it passed, a line of the table) from each run's results."""
     for who, one in (("NVIDIA's", nvidia), ("libgpudnn's", ours)):
         if "error" in one:
-            return None if one is nvidia else False, f"{key:30} {who} run: {one['error']}"
-    theirs, mine = [nvidia[run] for run in NVIDIA_RUNS], [ours[run] for run in OUR_RUNS]
-    of_losses, band, apart = share_of_losses(theirs, mine)
-    of_errors, where = share_of_errors(nvidia["plain"]["errors"], ours["plain"]["errors"])
-    passed = max(of_losses, of_errors) <= 1 and math.isfinite(band)
-    text = (
-        f"{key:30} {theirs[0]['losses'][0]:7.4f} {theirs[0]['losses'][-1]:9.4f} {mine[0]['losses'][-1]:9.4f} {band:9.2e} {apart:9.2e}"
-        f" {of_losses:6.2f} {of_errors:6.2f}"
-    )
-    for run in PLANTED_RUNS:
-        if run in ours:
-            found = share_of_losses(theirs, [ours[run]])[0], share_of_errors(nvidia["plain"]["errors"], ours[run]["errors"])[0]
-            text += f" {found[0]:6.2f} {found[1]:6.2f}"
-            passed = passed and max(found) > 1
+            return None if one is nvidia else False, f"{key:27} {who} run: {one['error']}"
+    theirs, mine = ([one[run] for run in one if run.split(".")[0] in SETTINGS] for one in (nvidia, ours))
+    apart, count = distances(theirs + mine, torch), len(theirs)
+    p = chance(apart, [i < count for i in range(len(apart))], torch)
+    control = chance(apart[:count, :count], [run.startswith(SETTINGS[0]) for run in nvidia], torch)
+    of_errors, where = share_of_errors(theirs[0]["errors"], mine[0]["errors"])
+    passed = p >= LEVEL and of_errors <= 1
+    means = (statistics.fmean(run["losses"][-1] for run in runs) for runs in (theirs, mine))
+    text = f"{key:27} {theirs[0]['losses'][0]:6.3f} {next(means):9.5f} {next(means):9.5f}"
+    text += f" {apart[:count, :count].max():9.2e} {apart[:count, count:].max():9.2e}"
+    text += " {:3}/{:3}".format(*(sum(run["left_out"] for run in runs) for runs in (theirs, mine)))
+    text += f" {control:7.4f} {p:7.4f} {of_errors:6.2f}"
+    planted = {name: [ours[run] for run in ours if run.split(".")[0] == name] for name in PLANTED}
+    if planted["planted"]:
+        found = [share_of_errors(theirs[0]["errors"], planted[name][0]["errors"])[0] for name in ("planted", "planted-one")]
+        passed = passed and min(found) > 1
+        much = distances(theirs + planted["planted-much"], torch)
+        text += " {:5.2f} {:5.2f}".format(*found) + f" {chance(much, [i < count for i in range(len(much))], torch):6.4f}"
     return passed, text + (f" ok, {where}" if passed else f" FAILED, {where}")
 
 
 def table_of_losses(nvidia, ours, planted):
     """(lines, failures)"""
+    import torch
+
     lines = [
-        f"{'training':30} {'loss 1':>7} {'NVIDIA':>9} {'libgpudnn':>9} {'band':>9} {'distance':>9} {'losses':>6} {'errors':>6}"
-        + " planted: losses, errors; in one layer" * planted
-        + " the worst convolution"
+        f"{'training':27} {'loss 1':>6} {'NVIDIA':>9} {'libgpudnn':>9} {'within':>9} {'between':>9} left out"
+        f" {'control':>7} {'losses':>7} {'errors':>6}" + " planted: errors, of one layer, losses" * planted + " worst convolution"
     ]
     failures = 0
     for key in [key for key in nvidia if key in ours]:
-        passed, text = judged(key, nvidia[key], ours[key])
+        passed, text = judged(key, nvidia[key], ours[key], torch)
         failures += passed is False
         lines.append(text)
     return [*lines, f"{len(lines) - 1} trainings, {failures} failures"], failures
@@ -486,12 +513,13 @@ def main():
     parser.add_argument("--batch", type=int)
     parser.add_argument("--benchmark", action="store_true")
     parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--limit", type=float)
     parser.add_argument("--losses")
     parser.add_argument("--out")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--runs", help=argparse.SUPPRESS)
+    parser.add_argument("--worker-runs", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     arguments.steps = arguments.steps or (10 if arguments.times else 30)
     arguments.batch = arguments.batch or (64 if arguments.times else 16)
@@ -505,9 +533,12 @@ def main():
         nvidia, ours = timed_in_turns(arguments, preload)
         lines, failures, first, second = table_of_times(nvidia, ours), 0, 0, 0
     else:
-        nvidia, first = Process("nvidia", NVIDIA_RUNS, {}).results(limit and 2 * limit / 3)
-        runs = OUR_RUNS + PLANTED_RUNS if arguments.planted else OUR_RUNS
-        ours, second = Process("libgpudnn", runs, preload).results(limit and limit / 3)
+        count = arguments.runs
+        runs = [f"{SETTINGS[i % 2]}.{1 + i}" for i in range(2 * count)]
+        planted = [f"planted-much.{2 * count + 1 + i}" for i in range(count)] + ["planted.1", "planted-one.1"]
+        end = limit and time.monotonic() + limit
+        processes = Process("nvidia", runs[:count], {}), Process("libgpudnn", runs[count:] + planted * arguments.planted, preload)
+        (nvidia, first), (ours, second) = (one.results(end and end - time.monotonic()) for one in processes)
         lines, failures = table_of_losses(nvidia, ours, arguments.planted)
     print("\n".join(lines))
     if arguments.losses:
