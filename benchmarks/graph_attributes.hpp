@@ -130,6 +130,10 @@ void set_operation(const graph::OpRow& row, const graph::Node& node, const std::
     object->set(port.attribute, GPUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(linked.size()),
                 linked.data());
   }
+  // Not in a graph's text, as sums are in float whatever it says. cuDNN has no engine for the operation without it.
+  if (node.op == graph::Op::gen_stats) {
+    object->set(GPUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, GPUDNN_TYPE_DATA_TYPE, 1, &node.compute);
+  }
 }
 
 }  // namespace gpudnn::client

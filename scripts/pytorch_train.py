@@ -27,15 +27,19 @@ value at random. No two of all runs have the same. A training passes where
   losses     the libraries' runs can be told apart no better than by chance. The distance of two runs is the greatest
              difference of their losses at any step, relative to the first loss, less 2^-8. The mean distance between the
              libraries, less half of the mean distances within each, is compared with that of 9,999 random divisions of
-             all runs into two halves: p is the share with as great a value. It must be LEVEL at least, which one
-             training in 500 misses by chance;
+             all runs into two halves (a permutation test of the energy distance): p is the share with as great a value.
+             It must be LEVEL at least, which one training in 500 misses by chance, and one of 27 in 19 series of them;
+  jumps      as many runs of either library jump, by Fisher's exact test at LEVEL: have a loss that is above the least until
+             then by an eighth of the first one. A mean distance does not see what one run in fifty does;
   errors     no convolution of a first step has a result or gradient that is off by more than FACTOR times NVIDIA's of the
              same place, and 2^-10, relative to the norm, from what PyTorch's own kernels give in double of the very operands
              that the convolution had. The column is the share of what is allowed.
 
-The column "control" is p of NVIDIA's runs alone, those held to deterministic algorithms against the others; "within" and
-"between" are the greatest distance of two of NVIDIA's runs and of one of NVIDIA's and one of ours; "left out" counts
-steps whose gradients overflowed, by NVIDIA's and by our runs.
+The rules and their level were fixed before a training was judged by them. Rare jumps want more runs than twelve.
+
+The column "control" is p of NVIDIA's runs alone, those held to deterministic algorithms against the others, and is not
+judged; "within" and "between" are the greatest distance of two of NVIDIA's runs and of one of NVIDIA's and one of ours;
+"left out" counts steps whose gradients overflowed, by NVIDIA's and by our runs, "jumps" runs.
 
 Errors are by layer, as a network's first gradients in 16 bits say little: they are off by 1.3 of their norm in the first
 layers of a ResNet, by either library. --planted multiplies the gradients of all convolutions' weights, and of one alone,
@@ -440,6 +444,18 @@ def chance(between, first, torch):
     return (energy >= energy[0] - 1e-12).double().mean().item()
 
 
+def jumps(runs):
+    """How many of the runs jump."""
+    return sum(any(loss > min(run["losses"][: i + 1]) + run["losses"][0] / 8 for i, loss in enumerate(run["losses"])) for run in runs)
+
+
+def chance_of_counts(one, other, runs):
+    """Fisher's exact test, two-sided, of two counts among as many runs each."""
+    total = one + other
+    ways = [math.comb(runs, i) * math.comb(runs, total - i) for i in range(max(0, total - runs), min(runs, total) + 1)]
+    return sum(way for way in ways if way <= math.comb(runs, one) * math.comb(runs, other)) / sum(ways)
+
+
 def share_of_errors(nvidia, one):
     """(what the worst convolution takes of what is allowed, which it is)"""
     if nvidia is None or one is None:
@@ -458,11 +474,13 @@ def judged(key, nvidia, ours, torch):
     p = chance(apart, [i < count for i in range(len(apart))], torch)
     control = chance(apart[:count, :count], [run.startswith(SETTINGS[0]) for run in nvidia], torch)
     of_errors, where = share_of_errors(theirs[0]["errors"], mine[0]["errors"])
-    passed = p >= LEVEL and of_errors <= 1
+    counts = jumps(theirs), jumps(mine)
+    passed = min(p, chance_of_counts(*counts, count)) >= LEVEL and of_errors <= 1
     means = (statistics.fmean(run["losses"][-1] for run in runs) for runs in (theirs, mine))
     text = f"{key:27} {theirs[0]['losses'][0]:6.3f} {next(means):9.5f} {next(means):9.5f}"
     text += f" {apart[:count, :count].max():9.2e} {apart[:count, count:].max():9.2e}"
     text += " {:3}/{:3}".format(*(sum(run["left_out"] for run in runs) for runs in (theirs, mine)))
+    text += " {:3}/{:3}".format(*counts)
     text += f" {control:7.4f} {p:7.4f} {of_errors:6.2f}"
     planted = {name: [ours[run] for run in ours if run.split(".")[0] == name] for name in PLANTED}
     if planted["planted"]:
@@ -478,7 +496,7 @@ def table_of_losses(nvidia, ours, planted):
     import torch
 
     lines = [
-        f"{'training':27} {'loss 1':>6} {'NVIDIA':>9} {'libgpudnn':>9} {'within':>9} {'between':>9} left out"
+        f"{'training':27} {'loss 1':>6} {'NVIDIA':>9} {'libgpudnn':>9} {'within':>9} {'between':>9} left out   jumps"
         f" {'control':>7} {'losses':>7} {'errors':>6}" + " planted: errors, of one layer, losses" * planted + " worst convolution"
     ]
     failures = 0
