@@ -147,8 +147,9 @@ def random_convolution(torch, draw):
     bias = draw.random() < 0.5
     flags = {"benchmark": draw.random() < 0.2, "deterministic": draw.random() < 0.3, "tf32": draw.random() < 0.4}
     autocast = dtype == torch.float16 and draw.random() < 0.3
+    mode = draw.choices(("eager", "captured", "compiled"), (0.86, 0.12, 0.02))[0]
     text = (
-        f"conv{rank}d{' transposed' if transposed else ''} {str(dtype)[6:]}{' autocast' if autocast else ''} {layout}"
+        f"conv{rank}d{' transposed' if transposed else ''} {str(dtype)[6:]}{' autocast' if autocast else ''} {mode} {layout}"
         f" n{batch} c{groups * per_group_in} k{groups * per_group_out} g{groups} size{size} kernel{kernel}"
         f" stride{stride} padding{padding} dilation{dilation}{' bias' if bias else ''}"
         f" {' '.join(name for name, on in flags.items() if on)}"
@@ -170,16 +171,45 @@ def random_convolution(torch, draw):
         w = placed((torch.randn(*rows, *kernel, device="cuda", dtype=torch.float64) / taps**0.5).to(kept))
         b = torch.randn(channels[1], device="cuda", dtype=torch.float64).to(kept) if bias else None
         leaves = [t.detach().requires_grad_() for t in (x, w, b) if t is not None]
-        name = f"conv{'_transpose' if transposed else ''}{rank}d"
+        operation = getattr(torch.nn.functional, f"conv{'_transpose' if transposed else ''}{rank}d")
         options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        with cudnn_flags(torch, **flags), torch.autocast("cuda", dtype=torch.float16, enabled=autocast):
-            y = getattr(torch.nn.functional, name)(*leaves, **options)
-            dy = torch.randn(y.shape, device="cuda", dtype=torch.float64).to(y.dtype)
-            y.backward(dy / max(1.0, (y.numel() / max(1, y.shape[1])) ** 0.5))
-        return [y] + [t.grad for t in leaves]
+
+        def convolution(*operands):
+            return operation(*operands, **options)
+
+        called = torch.compile(convolution, dynamic=False) if mode == "compiled" else convolution
+        with cudnn_flags(torch, **flags), torch.autocast("cuda", torch.float16, autocast, cache_enabled=False):
+            with torch.no_grad():
+                y = convolution(*leaves)
+            dy = torch.randn(y.shape, device="cuda", dtype=torch.float64) / max(1.0, (y.numel() / max(1, y.shape[1])) ** 0.5)
+            dy = dy.to(y.dtype)
+
+            def step():
+                y = called(*leaves)
+                return [y, *torch.autograd.grad(y, leaves, dy)]
+
+            return captured(torch, step, leaves[0]) if mode == "captured" else step()
 
     # TF32 and the 16-bit products under autocast round each factor to 11 bits.
     return text, body, 4e-3 if (flags["tf32"] and dtype == torch.float32) or autocast else None
+
+
+def captured(torch, step, x):
+    """What a CUDA graph of `step` gives when x has twice the values that it was captured with."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(2):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step()
+    with torch.no_grad():
+        x.mul_(2)
+    graph.replay()
+    torch.cuda.synchronize()
+    return [t.clone() for t in results]
 
 
 def convolution_cases(torch, share=1.0, seed=0):
@@ -197,19 +227,8 @@ def captured_convolutions(torch):
             torch.nn.Conv2d(16, 32, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(32, 8, 1, stride=2)
         ).cuda().half().to(memory_format=torch.channels_last)  # fmt: skip
         x = torch.randn(4, 16, 24, 24, device="cuda").half().contiguous(memory_format=torch.channels_last)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side), torch.no_grad():
-            for _ in range(2):
-                network(x)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph), torch.no_grad():
-            y = network(x)
-        x.mul_(2)
-        graph.replay()
-        torch.cuda.synchronize()
-        return [y]
+        with torch.no_grad():
+            return captured(torch, lambda: [network(x)], x)
 
     return body
 
