@@ -72,7 +72,7 @@ def worker(arguments):
                 if expected is not None:
                     results[name]["expected"] = [t.detach().cpu() for t in expected]
                 torch.cuda.synchronize()
-            except RuntimeError as error:
+            except (RuntimeError, AssertionError) as error:  # the latter by what torch.compile makes
                 results[name] = {"error": str(error).splitlines()[0][:300]}
             if log and os.path.exists(log):
                 with open(log, encoding="utf-8", errors="replace") as file:
@@ -184,7 +184,7 @@ def run_worker(path, log, arguments, environment):
     if result.returncode != 0:
         progress = pathlib.Path(f"{path}.progress")
         last = progress.read_text(encoding="utf-8").splitlines()[-1:] if progress.exists() else ["the start"]
-        print(f"FAILED: the process ended with {result.returncode} in: {last[0] if last else 'the start'}")
+        print(f"FAILED: {path.name}: the process ended with {result.returncode} in: {last[0] if last else 'the start'}")
         return False
     return True
 
