@@ -2,7 +2,7 @@
 """Trains published networks by PyTorch, with NVIDIA's cuDNN and with libgpudnn preloaded in its place, and compares.
 
 usage: pytorch_train.py LIBCUDNN [--models NAME,...] [--types TYPE,...] [--steps N] [--batch N] [--benchmark]
-                        [--planted] [--times] [--limit SECONDS] [--out FILE] [--losses FILE]
+                        [--planted] [--runs N] [--times] [--limit SECONDS] [--out FILE] [--losses FILE]
 
   LIBCUDNN   libgpudnn's libcudnn.so.9; its libgpudnn.so.1 must be beside it or in the folder above
   --models   of MODELS below; the networks for images by default
@@ -35,7 +35,8 @@ value at random. No two of all runs have the same. A training passes where
              same place, and 2^-10, relative to the norm, from what PyTorch's own kernels give in double of the very operands
              that the convolution had. The column is the share of what is allowed.
 
-The rules and their level were fixed before a training was judged by them. Rare jumps want more runs than twelve.
+The rule of losses and the level were fixed before a training was judged by them, that of jumps after the first 26 trainings
+had run and before VGG-16-BN's jumps were counted in fresh runs. Rare jumps want more runs than twelve.
 
 The column "control" is p of NVIDIA's runs alone, those held to deterministic algorithms against the others, and is not
 judged; "within" and "between" are the greatest distance of two of NVIDIA's runs and of one of NVIDIA's and one of ours;
