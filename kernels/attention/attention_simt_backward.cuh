@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/attention/attention_simt_tile.cuh"
+#include "kernels/attention/score_range.hpp"
 
 namespace gpudnn::kernels::attention_simt {
 
@@ -50,7 +51,7 @@ __device__ __forceinline__ void tile_gradient(const SimtParams& p, const ScoreTi
     for (int j = 0; j < 4; ++j) {
       const std::int64_t column = first_column + x + 16 * j;
       const Score<C> score = score_of(p, tile, result->probability[i][j], row, column, visible);
-      const bool hidden = score.value == minus_infinity<C>() || stats == minus_infinity<C>();
+      const bool hidden = score.value == minus_infinity<C>() || !holds_sum(stats);
       const C probability = hidden ? C(0) : exp(score.value - stats);
       const C kept = kept_scale<C>(p, tile, row, column);
       result->probability[i][j] = probability * kept;
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t row = threadIdx.x; row < length; row += kThreads) {
       const C stats = static_cast<const C*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
       const C delta = static_cast<const C*>(p.delta)[(batch * p.heads_q + head) * pitch + row];
-      if (stats != minus_infinity<C>()) sum -= exp(sink - stats) * delta;
+      if (holds_sum(stats)) sum -= exp(sink - stats) * delta;
     }
   }
   sum = tile::block_reduce(sum, C(0), tile::Sum{}, scratch);

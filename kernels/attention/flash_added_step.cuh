@@ -33,8 +33,23 @@ struct AddedStep {
     const std::uint32_t high = static_cast<std::uint32_t>(bias) << 16;
     write(to, column, {places, (places & 0xffffU) | high, bias | high, 0});
   }
+  // A bias of bf16 whose quotient by the scale (or that times log2(e)) is no float becomes the greatest power of two
+  // that has one: a row that sees nothing greater counts all of them alike, any other none of them. f16 stays below.
+  static __device__ __forceinline__ std::uint16_t cut(std::uint16_t bias, float scale) {
+    const std::uint32_t most = most_bits(scale);
+    const std::uint32_t magnitude = bias & 0x7fffU;
+    return magnitude > most && magnitude < 0x7f80U ? static_cast<std::uint16_t>(most | (bias & 0x8000U)) : bias;
+  }
+  // Whether a row's maximum may be such a bias.
+  static __device__ __forceinline__ bool may_be_cut(float most, float scale) {
+    return fabsf(most) >= 0.99F * __uint_as_float(most_bits(scale) << 16) && fabsf(most) != INFINITY;
+  }
 
  private:
+  // 2^125, or that times the power of two below the scale.
+  static __device__ __forceinline__ std::uint32_t most_bits(float scale) {
+    return (min(__float_as_uint(scale) >> 23, 127U) + 125U) << 7;
+  }
   struct Parts {
     float high, middle, low;
   };

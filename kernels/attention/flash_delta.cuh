@@ -4,6 +4,7 @@
 
 #include "kernels/attention/flash_gather_backward.hpp"
 #include "kernels/attention/flash_tile.cuh"
+#include "kernels/attention/score_range.hpp"
 #include "kernels/tile/reduce.cuh"
 
 namespace gpudnn::kernels::flash {
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(256) flash_delta(const __grid_constant__ Flash
   float lse = INFINITY;
   if (inside) {
     const float stats = static_cast<const float*>(a.stats.data)[row_offset(a.stats, batch, head, row)];
-    if (stats != -INFINITY) lse = stats * kLog2E;
+    if (holds_sum(stats)) lse = stats * kLog2E;
   }
   p.lse[index] = lse;
   p.delta[index] = inside ? sum : 0.0F;

@@ -3,6 +3,7 @@
 #include "core/launch/launch.hpp"
 #include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "kernels/attention/flash_tile.cuh"
+#include "kernels/attention/score_range.hpp"
 
 namespace gpudnn::kernels {
 namespace {
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(kDeltaThreads)
   float lse = INFINITY;
   if (inside) {
     const float stats = static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
-    if (stats != -INFINITY) lse = stats * kLog2E;
+    if (holds_sum(stats)) lse = stats * kLog2E;
     if (p.alibi_slopes != nullptr)
       lse = fmaf(p.alibi_slopes[head] * kLog2E, static_cast<float>(place % p.tile_rows), lse);
   }

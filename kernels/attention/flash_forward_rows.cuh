@@ -9,6 +9,7 @@
 
 #include "kernels/attention/attention_simt_tile.cuh"
 #include "kernels/attention/flash_dropout.cuh"
+#include "kernels/attention/flash_far_scores.cuh"
 #include "kernels/attention/flash_gather.hpp"
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/ptx/ex2.cuh"
@@ -78,6 +79,9 @@ struct RowsOfSm80 {
 template <int kColumns, class Ways>
 class ForwardRows {
   static constexpr bool kKeeps = Ways::kKeeps;
+  // Maxima are in units of log2, or, where something is added to scores, of scores: with a bias they may be far from 0.
+  static constexpr bool kOfLog2 = !Ways::kModifies && !Ways::kAddsBias;
+  static constexpr bool kMayBeFar = !kOfLog2 && !std::is_same_v<typename Ways::Bias, tile::Half>;
 
  public:
   // `row`: this lane's first one in the tile.
@@ -104,17 +108,25 @@ class ForwardRows {
     if constexpr (Ways::kAddsBias) add_staged(bias, p.scale, s);
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
+    float bases[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float before = most_[half];
-      float most = before;
+      float most = fmaxf(s[2 * half], s[2 * half + 1]);
 #pragma unroll
-      for (int i = 0; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+      for (int i = 1; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      most_[half] = most;
-      const float base = most == -INFINITY ? 0.0F : most * scale;
-      corrections[half] = ptx::ex2_approx_ftz(fmaf(before, scale, -base));
+      const float before = most_[half];
+      // From one rounded base to the next, so that what was summed loses nothing; in units of log2 it is rounded up, so
+      // that no exponent is above 0.
+      most_[half] = fmaxf(before, kOfLog2 ? __fmul_ru(most, scale) : most);
+      bases[half] = most_[half] == -INFINITY ? 0.0F : most_[half];
+      corrections[half] = ptx::ex2_approx_ftz(kOfLog2 ? before - bases[half] : (before - bases[half]) * scale);
+    }
+    if constexpr (kMayBeFar) subtract_far<kColumns>(scale, bases, s);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float base = kOfLog2 ? bases[half] : bases[half] * scale;
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
@@ -169,7 +181,7 @@ class ForwardRows {
       float sum = sum_[half];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      sums_[half] = {most_[half] == -INFINITY ? -INFINITY : most_[half] * p.max_scale, sum};
+      sums_[half] = {most_[half] == -INFINITY ? -INFINITY : most_[half] * (kOfLog2 ? kLn2 : p.max_scale), sum};
     }
     if (shares_distance()) sums_[1].most -= 8.0F * row_at(1).slope;
   }

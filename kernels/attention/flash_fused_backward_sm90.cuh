@@ -60,6 +60,7 @@
 #include "kernels/attention/attention_simt_tile.cuh"
 #include "kernels/attention/flash_dropout_of_keys.cuh"
 #include "kernels/attention/flash_fused_backward_sm90_load.cuh"
+#include "kernels/attention/score_range.hpp"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
@@ -356,15 +357,17 @@ class FusedConsumer {
       if (has_own_bias()) {
         key_bias[half] = __uint_as_float(static_cast<const std::uint16_t*>(bias.data)[at]);
       } else {
-        key_bias[half] = kLog2E * attention_simt::load_element<float>(bias.type, bias.data, at);
+        key_bias[half] = finite(kLog2E * attention_simt::load_element<float>(bias.type, bias.data, at));
       }
     }
   }
   __device__ __forceinline__ void take_key_bias() {
     if (!has_own_bias()) return;
 #pragma unroll
-    for (float& bias : key_bias) bias = kLog2E * tile::widen<float>(tile::half_of<T>(__float_as_uint(bias), 0));
+    for (float& bias : key_bias) bias = finite(kLog2E * tile::widen<float>(tile::half_of<T>(__float_as_uint(bias), 0)));
   }
+  // Beside an lse of infinity a bias of infinity would be a NaN.
+  [[nodiscard]] static __device__ __forceinline__ float finite(float bias) { return fminf(bias, kGreatestScore); }
   __device__ __forceinline__ void draw(int j, int member) {
     if (!p.drops) {
       for (std::uint32_t& bits : kept) bits = ~0U;

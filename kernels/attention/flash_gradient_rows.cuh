@@ -98,15 +98,8 @@ class GradientRows {
   // Products -> P. `lse`: of the columns, where rows are keys. `is_cut`: a bound or a length may hide some.
   __device__ __forceinline__ void probabilities(int first, const float* lse, bool is_cut, float (&s)[kColumns / 2]) {
     float scale = p.scale_log2;
-    if (p.modifies) {
-      if (p.cap_log2 > 0.0F) {
-        cap(s);
-      } else {
-#pragma unroll
-        for (int i = 0; i < kColumns / 2; ++i) s[i] *= scale;
-      }
-      if (p.problem.bias.data != nullptr) add_bias(first, s);
-      if (p.problem.alibi_slopes != nullptr) add_alibi(first, s);
+    if (p.modifies && p.cap_log2 > 0.0F) {
+      cap(s);
       scale = 1.0F;
     }
 #pragma unroll
@@ -116,9 +109,16 @@ class GradientRows {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float its = kOfKeys ? (e % 2 == 0 ? of_columns.x : of_columns.y) : row_lse_[e / 2];
-        s[4 * i + e] = ptx::ex2_approx_ftz(fmaf(s[4 * i + e], scale, -its));
+        s[4 * i + e] = fmaf(s[4 * i + e], scale, -its);
       }
     }
+    // Bias comes last: beside an lse of infinity it stays -infinity, whatever its own size.
+    if (p.modifies) {
+      if (p.problem.bias.data != nullptr) add_bias(first, s);
+      if (p.problem.alibi_slopes != nullptr) add_alibi(first, s);
+    }
+#pragma unroll
+    for (int i = 0; i < kColumns / 2; ++i) s[i] = ptx::ex2_approx_ftz(s[i]);
     if (is_cut) hide(first, s);
   }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/attention/attention_simt_tile.cuh"
+#include "kernels/attention/flash_far_scores.cuh"
 #include "kernels/attention/flash_mma_sm80.cuh"
 #include "kernels/attention/flash_row_sums.cuh"
 #include "kernels/attention/flash_short_sm80.hpp"
@@ -165,6 +166,7 @@ class Short {
 #pragma unroll
     for (int i = 0; i < C::kRows / 2; ++i) s[i] = fmaf(s[i], p.scale, added_[i]);
     if (p.mask.has_left || p.mask.has_right) hide(sequence, s);
+    float bases[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float most = -INFINITY;
@@ -172,7 +174,13 @@ class Short {
       for (int i = 0; i < C::kRows / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      const float base = most == -INFINITY ? 0.0F : most * kLog2E;
+      sums[half].most = most;
+      bases[half] = most == -INFINITY ? 0.0F : most;
+    }
+    subtract_far<C::kRows>(kLog2E, bases, s);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float base = bases[half] * kLog2E;
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < C::kRows / 8; ++i) {
@@ -185,7 +193,7 @@ class Short {
       }
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      sums[half] = {most, sum};
+      sums[half].sum = sum;
     }
   }
   __device__ __forceinline__ void hide(const Sequence& sequence, float (&s)[C::kRows / 2]) const {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "kernels/attention/flash_added_step.cuh"
+#include "kernels/attention/flash_far_scores.cuh"
 #include "kernels/attention/flash_sm90_tile.cuh"
 #include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
@@ -209,6 +210,7 @@ __device__ __forceinline__ void produce_added_keys(const FlashForwardParams& p, 
       for (int i = 0; i < C::kColumns / 32; ++i) {
         const int column = j * C::kColumns + 32 * i + lane;
         to[i] = j >= tile.first && column < tile.sequence.length_kv ? __ldg(bias + column * p.bias_strides[2]) : 0;
+        if constexpr (!std::is_same_v<T, tile::Half>) to[i] = AddedStep<T>::cut(to[i], p.scale);
       }
     };
     std::uint16_t next[C::kColumns / 32];
@@ -394,23 +396,58 @@ class Consumer {
     if constexpr (kMasked) {
       if (cut) hide(column_tile * C::kColumns, s);
     }
+    if constexpr (C::kAdds) return added_softmax(column_tile, s, corrections);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float most = fmaxf(s[2 * half], s[2 * half + 1]);
+#pragma unroll
+      for (int i = 1; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+      // Kept in units of log2, as it is rounded: what was summed loses nothing from one maximum to the next. Rounded
+      // up, no exponent is above 0, however great scores are.
+      float top = fmaxf(most_[half], __fmul_ru(most, p.scale_log2));
+      const bool stays = C::kLeavesMaximum && top - most_[half] <= p.slack;
+      if (stays) top = most_[half];
+      const float base = top == -INFINITY ? 0.0F : top;
+      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(most_[half] - base);
+      most_[half] = top;
+      float sum = 0.0F;
+#pragma unroll
+      for (int i = 0; i < C::kColumns / 8; ++i) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[4 * i + 2 * half + e];
+          score = ptx::ex2_approx_ftz(fmaf(score, p.scale_log2, -base));
+          sum += score;
+        }
+      }
+      sum_[half] = fmaf(sum_[half], corrections[half], sum);
+    }
+  }
+
+  // The same with what is beside the scores; maxima are in units of scores.
+  __device__ __forceinline__ void added_softmax(int column_tile, float (&s)[C::kColumns / 2], float (&corrections)[2]) {
+    float bases[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float beside = beside_scores(half, column_tile * C::kColumns);
-      float most = C::kAdds ? -INFINITY : most_[half];
+      float most = -INFINITY;
 #pragma unroll
       for (int i = 0; i < C::kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-      if constexpr (C::kAdds) most = fmaxf(most_[half], most + beside);
-      const bool stays = C::kLeavesMaximum && (most - most_[half]) * p.scale_log2 <= p.slack;
-      if (stays) most = most_[half];
-      const float base = most == -INFINITY ? 0.0F : (most - beside) * p.scale_log2;
+      most = fmaxf(most_[half], most + beside);
+      bases[half] = most == -INFINITY ? 0.0F : most - beside;
       // Of a maximum that stays, 1 it is exactly where what is beside it is large.
-      const float less = C::kAdds ? (most == -INFINITY ? 0.0F : (most_[half] - most) * p.scale_log2)
-                                  : fmaf(most_[half], p.scale_log2, -base);
-      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(less);
+      corrections[half] = ptx::ex2_approx_ftz(most == -INFINITY ? 0.0F : (most_[half] - most) * p.scale_log2);
       most_[half] = most;
+    }
+    // Biases of bf16 may be far beyond scores.
+    if constexpr (!std::is_same_v<T, tile::Half>) subtract_far<C::kColumns>(p.scale_log2, bases, s);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float base = bases[half] * p.scale_log2;
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < C::kColumns / 8; ++i) {
@@ -563,6 +600,17 @@ class Consumer {
     put(p.sum_exp, inside ? sum : 0.0F);
   }
 
+  // Of the keys that the row sees: its maximum, where all of them were cut.
+  __device__ __forceinline__ float greatest_bias(int row) const {
+    const auto* const bias =
+        static_cast<const T*>(p.bias) + tile.batch * p.bias_strides[0] + tile.head * p.bias_strides[1];
+    float most = -INFINITY;
+    for (int key = first_column(p.mask, tile.sequence, row); key < end_column(p.mask, tile.sequence, row); ++key) {
+      most = fmaxf(most, tile::widen<float>(bias[key * p.bias_strides[2]]));
+    }
+    return most;
+  }
+
   // Each row's sum over its four lanes, with the sink; the row's values out; what the output is multiplied by.
   __device__ __forceinline__ void finish_rows(float (&factors)[2]) {
 #pragma unroll
@@ -572,7 +620,10 @@ class Consumer {
       float sum = sum_[half];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      float most = most_[half] == -INFINITY ? -INFINITY : most_[half] * p.scale;
+      float most = most_[half] == -INFINITY ? -INFINITY : most_[half] * (C::kAdds ? p.scale : kLn2);
+      if constexpr (C::kAdds && !std::is_same_v<T, tile::Half>) {
+        if (p.bias != nullptr && AddedStep<T>::may_be_cut(most, p.scale)) most = greatest_bias(row);
+      }
       float factor = 1.0F;
       if (p.sink != nullptr) {
         const float sink = p.sink[tile.head];

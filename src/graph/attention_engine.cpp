@@ -22,7 +22,6 @@ class AttentionWork final : public Work {
     }
     attention::Args args = tensors(data);
     random_numbers(data, &args);
-    GPUDNN_TRY(attention::validate(problem, args));
     return attention::run(handle, problem, args, workspace, bytes_);
   }
 

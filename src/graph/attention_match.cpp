@@ -36,6 +36,10 @@ bool finish(const Graph& graph, AttentionMatch* m, std::string* why) {
                      take_tensor(graph, at.dq, &p.dq, why) && take_tensor(graph, at.dk, &p.dk, why) &&
                      take_tensor(graph, at.dv, &p.dv, why);
   if (!taken) return false;
+  for (const int table : {at.page_table_k, at.page_table_v}) {
+    if (table >= 0 && tensor_at(graph, table).ragged != Tensor::kNone)
+      return no_match(why, "the page table is ragged; each sequence's must start at a multiple of its stride");
+  }
   const auto geometry = [&](int place) { return tensor_at(graph, place).geometry; };
   if (at.page_table_k >= 0) p.page_table_k = geometry(at.page_table_k);
   if (at.page_table_v >= 0) p.page_table_v = geometry(at.page_table_v);

@@ -23,10 +23,6 @@ bool bind_values(const Graph& graph, const AttentionMatch& match, void* const* d
   if (!present(match.scales) || !present(match.hidden)) return no_match(why, "a number by value has a null pointer");
   for (const int place : match.scales) problem->scale *= number(place);
   if (!std::isfinite(problem->scale)) return no_match(why, "the scale of the scores is not finite");
-  for (const int place : match.hidden)
-    if (!(number(place) <= -static_cast<double>(FLT_MAX)))
-      return no_match(why, "tensor " + uid(place) + " holds " + std::to_string(number(place)) +
-                               "; scores are hidden by minus infinity, or by the lowest float");
   if (match.soft_cap >= 0) {
     if (!present({match.soft_cap, match.soft_cap_factor})) return no_match(why, "a number by value has a null pointer");
     problem->soft_cap = number(match.soft_cap);
@@ -50,6 +46,15 @@ bool bind_values(const Graph& graph, const AttentionMatch& match, void* const* d
   if (!bound(match.right, &right) || !bound(match.left, &left)) return false;
   problem->right = static_cast<std::int64_t>(match.right_strict ? std::ceil(right) - 1 : std::floor(right));
   problem->left = static_cast<std::int64_t>(match.left_inclusive ? std::floor(left) + 1 : std::ceil(left));
+  // Where every row sees a column, what hides the others need only be far below any score.
+  const bool all_see = problem->has_right != 0 && problem->right >= 0 && problem->has_left == 0 &&
+                       problem->bottom_right == 0 && problem->has_length_kv == 0;
+  const double hides = all_see ? -1e9 : -static_cast<double>(FLT_MAX);
+  for (const int place : match.hidden)
+    if (!(number(place) <= hides))
+      return no_match(why, "tensor " + uid(place) + " holds " + std::to_string(number(place)) +
+                               "; scores are hidden by minus infinity, or by the lowest float (by -1e9, where every "
+                               "row sees a column)");
   for (const AttentionMatch::Factors& factors : match.factors) {
     if (!present(factors.places)) return no_match(why, "a number by value has a null pointer");
     double product = 1;

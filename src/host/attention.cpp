@@ -14,6 +14,7 @@
 #include "core/parallel.hpp"
 #include "host/any_element.hpp"
 #include "host/element.hpp"
+#include "kernels/attention/score_range.hpp"
 #include "ops/attention/params.hpp"
 
 namespace gpudnn::host {
@@ -250,6 +251,11 @@ class Attention {
     }
   }
 
+  static bool holds_sum(double stats) {
+    if constexpr (std::is_same_v<T, double>) return kernels::holds_sum(stats);
+    return kernels::holds_sum(static_cast<float>(stats));
+  }
+
   double dot(const Elements<T>& a, std::int64_t a_stride, const Elements<T>& b, std::int64_t b_stride,
              std::int64_t count) const {
     double sum = 0;
@@ -337,7 +343,7 @@ class Attention {
     row->gradient.assign(row->probability.size(), 0);
     for (std::int64_t c = row->columns.first; c < row->columns.end; ++c) {
       double& value = at(row->probability, c);
-      value = stats == kMinusInfinity || value == kMinusInfinity ? 0 : std::exp(value - stats);
+      value = !holds_sum(stats) || value == kMinusInfinity ? 0 : std::exp(value - stats);
       if (!is_visible(b, h, r, c)) continue;
       const double dp = dp_factor * dot(d_o, p.d_o.strides[3], row_of(p.v, b, v_head(h), c), p.v.strides[3], p.dim_v);
       at(row->gradient, c) = value == 0 ? 0 : value * (dp * at(row->kept, c) - row->delta);
@@ -444,7 +450,7 @@ class Attention {
           const SequenceLengths lengths = kernels::sequence_lengths(p, b);
           for (std::int64_t r = 0; r < lengths.q; ++r) {
             const double stats = read_stats(b, h, r);
-            if (stats == kMinusInfinity) continue;
+            if (!holds_sum(stats)) continue;
             sum -= std::exp(static_cast<double>(p.sink[h]) - stats) * delta_of(b, h, r);
           }
         }

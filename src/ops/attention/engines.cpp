@@ -116,34 +116,26 @@ bool runs_on(const AttentionEngine& engine, const Device& device, const Problem&
          engine.supports(problem, device);
 }
 
-}  // namespace
-
-std::span<const AttentionEngine> engines() noexcept { return kEngines; }
-
-const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment, std::size_t workspace_size) {
+// An engine and the workspace that it wants, which it is asked for once a call.
+struct Choice {
+  const AttentionEngine* engine = nullptr;
+  std::size_t bytes = 0;
+};
+Choice choose_with_bytes(const Device& device, const Problem& problem, int alignment, std::size_t workspace_size) {
   for (const AttentionEngine& engine : kEngines) {
     if (engine.alignment > alignment || !runs_on(engine, device, problem)) continue;
-    if (engine.workspace(problem, device) <= workspace_size) return &engine;
+    const std::size_t bytes = engine.workspace(problem, device);
+    if (bytes <= workspace_size) return {&engine, bytes};
   }
-  return nullptr;
+  return {};
 }
 
-std::size_t workspace_bytes(const Device& device, const Problem& problem) {
-  constexpr std::size_t kAligned = 240;  // from a multiple of 16 to one of 256 bytes
-  std::size_t most = 0;
-  for (const AttentionEngine& engine : kEngines) {
-    if (!runs_on(engine, device, problem)) continue;
-    most = std::max(most, engine.workspace(problem, device));
-    if (engine.alignment == 1) break;
-  }
-  return most == 0 ? 0 : most + kAligned;
-}
-
-Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Problem& problem, const Args& args,
-                  void* workspace, std::size_t workspace_size) {
+Status launch_choice(const Choice& choice, gpudnnHandle_t handle, const Problem& problem, const Args& args,
+                     void* workspace, std::size_t workspace_size) {
+  const AttentionEngine& engine = *choice.engine;
   const Device& device = *handle->device;
   call_context().engine = engine.name;
-  const std::size_t needed = engine.workspace(problem, device);
+  const std::size_t needed = choice.bytes;
   const std::size_t skipped = needed == 0 ? 0 : bytes_to_line(workspace);
   GPUDNN_REQUIRE(needed == 0 || (workspace != nullptr && workspace_size >= needed + skipped), GPUDNN_STATUS_BAD_PARAM,
                  "the workspace has %zu bytes; %s needs %zu, as workspace_bytes() says", workspace_size, engine.name,
@@ -169,6 +161,31 @@ Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Pr
                       }});
 }
 
+}  // namespace
+
+std::span<const AttentionEngine> engines() noexcept { return kEngines; }
+
+const AttentionEngine* choose(const Device& device, const Problem& problem, int alignment, std::size_t workspace_size) {
+  return choose_with_bytes(device, problem, alignment, workspace_size).engine;
+}
+
+std::size_t workspace_bytes(const Device& device, const Problem& problem) {
+  constexpr std::size_t kAligned = 240;  // from a multiple of 16 to one of 256 bytes
+  std::size_t most = 0;
+  for (const AttentionEngine& engine : kEngines) {
+    if (!runs_on(engine, device, problem)) continue;
+    most = std::max(most, engine.workspace(problem, device));
+    if (engine.alignment == 1) break;
+  }
+  return most == 0 ? 0 : most + kAligned;
+}
+
+Status run_engine(const AttentionEngine& engine, gpudnnHandle_t handle, const Problem& problem, const Args& args,
+                  void* workspace, std::size_t workspace_size) {
+  return launch_choice({&engine, engine.workspace(problem, *handle->device)}, handle, problem, args, workspace,
+                       workspace_size);
+}
+
 Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void* workspace,
            std::size_t workspace_size) {
   note_problem_lazily([&] { return to_text(problem); });
@@ -178,11 +195,12 @@ Status run(gpudnnHandle_t handle, const Problem& problem, const Args& args, void
   // A graph's plan asked for the workspace before numbers that come with the data, as the bounds of a window, were
   // known.
   const std::size_t skipped = std::min(bytes_to_line(workspace), workspace_size);
-  const AttentionEngine* engine = choose(*handle->device, problem, alignment, workspace_size - skipped);
-  if (engine == nullptr) engine = choose(*handle->device, problem, alignment);  // its refusal tells what it needs
-  GPUDNN_REQUIRE(engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no engine of this backend takes %s",
+  Choice choice = choose_with_bytes(*handle->device, problem, alignment, workspace_size - skipped);
+  // Its refusal tells what it needs.
+  if (choice.engine == nullptr) choice = choose_with_bytes(*handle->device, problem, alignment, SIZE_MAX);
+  GPUDNN_REQUIRE(choice.engine != nullptr, GPUDNN_STATUS_NOT_SUPPORTED, "no engine of this backend takes %s",
                  to_text(problem).c_str());
-  return run_engine(*engine, handle, problem, args, workspace, workspace_size);
+  return launch_choice(choice, handle, problem, args, workspace, workspace_size);
 }
 
 }  // namespace gpudnn::attention

@@ -20,7 +20,7 @@ struct GatherTiles {
   double operations = 0;  // a microsecond, of one multiprocessor
 };
 
-// How an engine cuts a problem.
+// How an engine cuts a problem; the splits are asked for apart.
 struct GatherShape {
   int rows_of_tile = 128;
   std::int64_t packed = 1;  // heads of q in a tile
@@ -36,9 +36,13 @@ struct GatherShape {
 
 // The dimension that kernels are built for, of kernels::kFlashGatherDims.
 [[nodiscard]] int gather_dim(const Problem& problem);
-[[nodiscard]] GatherShape gather_shape(const Problem& problem, const Device& device, const GatherTiles& tiles);
-// Of partial sums, where there are splits.
-[[nodiscard]] std::size_t gather_workspace(const Problem& problem, const GatherShape& shape);
+[[nodiscard]] GatherShape gather_shape(const Problem& problem, const GatherTiles& tiles);
+// The number of blocks that share the columns of a tile: the model of it is the dearest question of a call.
+[[nodiscard]] std::int64_t gather_splits(const Problem& problem, const Device& device, const GatherTiles& tiles,
+                                         const GatherShape& shape);
+// Of partial sums, where there are splits; and how many splits the workspace that a launch has was asked for.
+[[nodiscard]] std::size_t gather_workspace(const Problem& problem, const GatherShape& shape, std::int64_t splits);
+[[nodiscard]] std::int64_t splits_of_workspace(const Problem& problem, const GatherShape& shape, std::size_t bytes);
 // All but what one engine alone has.
 [[nodiscard]] kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& problem, const Args& args,
                                                        const GatherShape& shape);

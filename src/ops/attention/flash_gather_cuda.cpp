@@ -1,7 +1,6 @@
 // What the launchers of the gather engines share.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 
 #include "kernels/attention/attention_simt.hpp"
 #include "kernels/attention/flash_dbias_sm80.hpp"
@@ -50,14 +49,7 @@ std::int64_t best_splits(const Problem& problem, const Device& device, const Gat
     return std::max(static_cast<double>(columns) * dims * 2 * resident / tiles.bytes, multiplies);
   };
   const double row_bytes = static_cast<double>(shape.rows * shape.heads * problem.batch() * problem.dim_v()) * 8;
-  // One call asks for support, workspace and launch: all that the answer is of, and the last answer.
-  const std::array<double, 9> asked = {double(steps), double(all_tiles), double(places), double(columns),     dims,
-                                       row_bytes,     multiplies,        tiles.bytes,    is_short ? 1.0 : 0.0};
-  thread_local std::array<double, 9> last_asked{};
-  thread_local std::int64_t best = 1;
-  if (asked == last_asked) return best;
-  last_asked = asked;
-  best = 1;
+  std::int64_t best = 1;
   double least = 0;
   const std::int64_t most = std::min<std::int64_t>(steps, kernels::kFlashGatherMaxSplits);
   for (std::int64_t splits = 1; splits <= most;) {
@@ -107,6 +99,11 @@ std::int64_t pitch_of(const Problem& problem) {
   return (problem.length_q() + kTo - 1) / kTo * kTo;
 }
 
+// Sums of each row in float, its maximum and its sum of exponentials.
+std::size_t bytes_of_split(const Problem& problem, const GatherShape& shape) {
+  return static_cast<std::size_t>(shape.rows * shape.heads * problem.batch() * (problem.dim_v() + 2) * 4);
+}
+
 std::int64_t row_values(const Problem& problem) { return pitch_of(problem) * problem.batch() * problem.heads_q(); }
 
 }  // namespace
@@ -116,7 +113,7 @@ int gather_dim(const Problem& problem) {
   return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
 }
 
-GatherShape gather_shape(const Problem& problem, const Device& device, const GatherTiles& tiles) {
+GatherShape gather_shape(const Problem& problem, const GatherTiles& tiles) {
   GatherShape shape;
   const std::int64_t group = problem.heads_q() / problem.heads_k();
   const auto tiles_of = [](std::int64_t rows) { return (rows + 127) / 128; };
@@ -128,21 +125,27 @@ GatherShape gather_shape(const Problem& problem, const Device& device, const Gat
   shape.rows = problem.length_q() * shape.packed;
   shape.rows_of_tile = shape.rows <= tiles.short_rows ? tiles.short_rows : tiles.rows;
   shape.row_tiles = (shape.rows + shape.rows_of_tile - 1) / shape.rows_of_tile;
-  // Partial sums are stored in pairs.
-  if (problem.dim_v() % 8 != 0) return shape;
-  shape.splits = best_splits(problem, device, tiles, shape, problem.length_kv);
-  // Never more than of the widest window, for which a graph's plan asks workspace before it knows the bounds.
-  if (has_window(problem)) {
-    const std::int64_t visible = visible_columns_at_most(problem, shape.rows_of_tile / shape.packed + 1);
-    shape.splits = std::min(shape.splits, best_splits(problem, device, tiles, shape, visible));
-  }
   return shape;
 }
 
-std::size_t gather_workspace(const Problem& problem, const GatherShape& shape) {
-  if (shape.splits == 1) return 0;
-  const std::int64_t rows = shape.splits * shape.rows * shape.heads * problem.batch();
-  return static_cast<std::size_t>(rows * (problem.dim_v() + 2) * 4);
+std::int64_t gather_splits(const Problem& problem, const Device& device, const GatherTiles& tiles,
+                           const GatherShape& shape) {
+  // Partial sums are stored in pairs.
+  if (problem.dim_v() % 8 != 0) return 1;
+  const std::int64_t splits = best_splits(problem, device, tiles, shape, problem.length_kv);
+  if (!has_window(problem)) return splits;
+  // Never more than of the widest window, for which a graph's plan asks workspace before it knows the bounds.
+  const std::int64_t visible = visible_columns_at_most(problem, shape.rows_of_tile / shape.packed + 1);
+  return std::min(splits, best_splits(problem, device, tiles, shape, visible));
+}
+
+std::size_t gather_workspace(const Problem& problem, const GatherShape& shape, std::int64_t splits) {
+  return splits == 1 ? 0 : static_cast<std::size_t>(splits) * bytes_of_split(problem, shape);
+}
+
+std::int64_t splits_of_workspace(const Problem& problem, const GatherShape& shape, std::size_t bytes) {
+  const std::size_t splits = bytes / std::max<std::size_t>(bytes_of_split(problem, shape), 1);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(splits), 1);
 }
 
 kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& problem, const Args& args,

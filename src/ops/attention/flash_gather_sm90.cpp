@@ -21,7 +21,7 @@ bool decodes(const Problem& problem) {
          problem.scale > 0;
 }
 
-GatherShape shape_of(const Problem& problem, const Device& device) {
+GatherTiles tiles_of(const Problem& problem) {
   const int dim = gather_dim(problem);
   GatherTiles tiles;
   tiles.rows = 128;
@@ -34,8 +34,9 @@ GatherShape shape_of(const Problem& problem, const Device& device) {
   }
   tiles.bytes = 4.3e6;
   tiles.operations = 4.2e6;
-  return gather_shape(problem, device, tiles);
+  return tiles;
 }
+GatherShape shape_of(const Problem& problem) { return gather_shape(problem, tiles_of(problem)); }
 
 // Rows of the boxes by which TMA takes tiles of `columns` rows, and their map; 0 where it cannot.
 std::int32_t encode_boxes_of(const Tensor& tensor, const void* data, bool is_paged, std::int64_t columns,
@@ -123,30 +124,35 @@ Support supports_flash_gather_sm90(const Problem& problem, const Device& device)
   if (problem.backward != 0) return Support::no("it is a forward engine");
   if (const char* const reason = unsupported_gather(problem, device)) return Support::no(reason);
   if (const char* const reason = unsupported_bias(problem)) return Support::no(reason);
-  return shape_of(problem, device).blocks(problem) < 0x1p30 ? Support::yes()
-                                                            : Support::no("it takes fewer than 2^30 tiles");
+  // So many are never split.
+  return shape_of(problem).blocks(problem) < 0x1p30 ? Support::yes() : Support::no("it takes fewer than 2^30 tiles");
 }
 
 // Few rows for each head of k, or too few tiles to fill the device without splits.
 Support supports_decode_sm90(const Problem& problem, const Device& device) {
   if (const Support common = supports_flash_gather_sm90(problem, device); !common) return common;
-  const GatherShape shape = shape_of(problem, device);
+  const GatherShape shape = shape_of(problem);
   constexpr std::int64_t kFewRows = 16;
-  if (shape.splits == 1 && shape.packed == 1 && shape.rows > kFewRows && is_short_forward_sm90(problem) &&
-      supports_flash_forward_sm90(problem, device)) {
-    return Support::no("flash_forward_sm90 has a tile for short sequences");
-  }
-  if (shape.splits > 1 || shape.rows_of_tile == 64 || shape.packed > 1) return Support::yes();
-  return Support::no("it takes few rows for each head of k, or tiles that gain by splits");
+  const bool has_short_tile = shape.packed == 1 && shape.rows > kFewRows && is_short_forward_sm90(problem) &&
+                              supports_flash_forward_sm90(problem, device);
+  const bool has_few_rows = shape.rows_of_tile == 64 || shape.packed > 1;
+  if (has_few_rows && !has_short_tile) return Support::yes();
+  if (gather_splits(problem, device, tiles_of(problem), shape) > 1) return Support::yes();
+  return has_short_tile ? Support::no("flash_forward_sm90 has a tile for short sequences")
+                        : Support::no("it takes few rows for each head of k, or tiles that gain by splits");
 }
 
 std::size_t flash_gather_sm90_workspace(const Problem& problem, const Device& device) {
   // Of partial sums, or of the counter of tiles.
-  return std::max(gather_workspace(problem, shape_of(problem, device)), sizeof(std::int32_t));
+  const GatherTiles tiles = tiles_of(problem);
+  const GatherShape shape = gather_shape(problem, tiles);
+  const std::int64_t splits = gather_splits(problem, device, tiles, shape);
+  return std::max(gather_workspace(problem, shape, splits), sizeof(std::int32_t));
 }
 
 Status flash_gather_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const GatherShape shape = shape_of(problem, site.device);
+  GatherShape shape = shape_of(problem);
+  shape.splits = splits_of_workspace(problem, shape, site.workspace_bytes);
   const int dim = gather_dim(problem);
   kernels::FlashGatherParams params = gather_params(site, problem, args, shape);
   // Tiles of different lengths go to whoever is free; others go round.

@@ -11,7 +11,7 @@
 namespace gpudnn::attention {
 namespace {
 
-GatherShape shape_of(const Problem& problem, const Device& device) {
+GatherTiles tiles_of(const Problem& problem, const Device& device) {
   // Of mma.sync's rate that a block's tile reaches.
   constexpr double kEfficiency = 0.7;
   const int dim = gather_dim(problem);
@@ -20,7 +20,7 @@ GatherShape shape_of(const Problem& problem, const Device& device) {
   tiles.columns = kernels::flash_sm80_columns(dim);
   tiles.bytes = device.rates.copy_bytes * 1e-6;
   tiles.operations = kEfficiency * device.rates.mma_half_flops / std::max(device.multiprocessors, 1) * 1e-6;
-  return gather_shape(problem, device, tiles);
+  return tiles;
 }
 
 // Whether chunks of 8 elements are not all neighbours at multiples of 16 bytes. What a ragged tensor's sequences start
@@ -49,13 +49,16 @@ Support supports_flash_sm80(const Problem& problem, const Device& device) {
   if (const char* const reason = unsupported_gather_options(problem)) return Support::no(reason);
   if (problem.dim_qk() > 256 || problem.dim_v() > 256) return Support::no("it takes head dimensions up to 256");
   if (problem.backward != 0) return Support::yes();
-  return shape_of(problem, device).blocks(problem) < 0x1p31 ? Support::yes()
-                                                            : Support::no("it takes fewer than 2^31 tiles");
+  return gather_shape(problem, tiles_of(problem, device)).blocks(problem) < 0x1p31
+             ? Support::yes()
+             : Support::no("it takes fewer than 2^31 tiles");
 }
 
 std::size_t flash_sm80_workspace(const Problem& problem, const Device& device) {
   if (problem.backward != 0) return gather_backward_workspace(problem, device);
-  return gather_workspace(problem, shape_of(problem, device));
+  const GatherTiles tiles = tiles_of(problem, device);
+  const GatherShape shape = gather_shape(problem, tiles);
+  return gather_workspace(problem, shape, gather_splits(problem, device, tiles, shape));
 }
 
 Status flash_sm80(const LaunchSite& site, const Problem& problem, const Args& args) {
@@ -65,7 +68,9 @@ Status flash_sm80(const LaunchSite& site, const Problem& problem, const Args& ar
     launch_gather_backward(site, problem, params, kernels::launch_flash_backward_sm80);
     return cuda::launch_status("flash_sm80");
   }
-  kernels::FlashGatherParams params = gather_params(site, problem, args, shape_of(problem, site.device));
+  GatherShape shape = gather_shape(problem, tiles_of(problem, site.device));
+  shape.splits = splits_of_workspace(problem, shape, site.workspace_bytes);
+  kernels::FlashGatherParams params = gather_params(site, problem, args, shape);
   params.elementwise = elementwise_of(problem, args);
   kernels::launch_flash_forward_sm80(params, element_type(problem.type()), gather_dim(problem), site.stream);
   return cuda::launch_status("flash_sm80");
