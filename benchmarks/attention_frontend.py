@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Times the cases of an attention list by one library, through NVIDIA's cudnn-frontend for Python.
 
-usage: attention_frontend.py CASES [--lock FILE] [--runs N] [--only TEXT] [--errors]
+usage: attention_frontend.py CASES [--lock FILE] [--runs N] [--only TEXT] [--errors [--seeds N]]
        attention_frontend.py --compare OURS THEIRS
 
   CASES      a list of benchmarks/cases, or any other with lines `name = attention ...`
   --lock     held while a case is on the GPU, so that two processes, of two libraries, build their plans side by side
              and never run at the same time
-  --errors   not times: the greatest and the rms error of each output against double, of the same data in every run; of cases
-             without options but bounds and bias
+  --errors   not times: errors of each output against double, of the same data in every run; of cases without options but
+             bounds and bias. Of N sets of data (--seeds): the mean of the greatest errors, and the rms of all
   --compare  two outputs: a table with the ratio of each case, and the geometric means of forward and backward
 
 Needs a GPU, PyTorch and the frontend, which loads the library that the environment names. A case's time is the median of
@@ -69,17 +69,25 @@ def reference(p, torch, q, k, v, bias, d_o):
     stats = s.logsumexp(3, keepdim=True)
     o = torch.exp(s - stats) @ values
     if d_o is None:
-        return {"o": o, "stats": stats}
+        return {"o": o.detach(), "stats": stats.detach()}
+    s.retain_grad()
     o.backward(d_o.double())
-    return {"o": o.detach(), "stats": stats.detach(), "dQ": q.grad, "dK": k.grad, "dV": v.grad}
+    return {"o": o.detach(), "stats": stats.detach(), "dQ": q.grad, "dK": k.grad, "dV": v.grad, "dS": s.grad}
 
 
-def build(problem, torch, cudnn, handle, expected=None):
-    """The graph and its pack: every tensor with small random values, lengths and offsets as whole as they can be. What each
-    output is in double goes to `expected`, by name beside its memory, if it is a dictionary."""
+def redraw(torch, tensors):
+    for tensor in tensors:
+        if tensor is not None:
+            tensor.copy_(torch.randn(tensor.shape, device="cuda").to(tensor.dtype))
+
+
+def build(problem, torch, cudnn, handle, expect=None):
+    """The graph and its pack: every tensor with small random values, lengths and offsets as whole as they can be. If `expect` is
+    a list, a function is added to it that draws new values and returns, by the name of each output, its memory, what it is
+    in double, and the scale of the memory."""
     p = problem
     if p.type == "f8e4m3":
-        return build_float8(p, torch, cudnn, handle)
+        return build_float8(p, torch, cudnn, handle, expect)
     kind = getattr(torch, TYPES[p.type])
     if p.values.get("softcap"):
         raise NotImplementedError("the frontend's soft cap is a function of the caller's")
@@ -142,8 +150,6 @@ def build(problem, torch, cudnn, handle, expected=None):
     if "sink" in p.flags:
         options["sink_token"] = given(torch.zeros(1, p.h, 1, 1, device="cuda"))
     inputs = [given(t) for t in (q, k, v)]
-    true = None if expected is None else reference(p, torch, q, k, v, bias, d_o)
-
     def offsets(heads, dim, length):
         return given((torch.arange(p.b + 1, device="cuda") * heads * dim * length).to(torch.int64).reshape(-1, 1, 1, 1))
 
@@ -163,12 +169,9 @@ def build(problem, torch, cudnn, handle, expected=None):
             made(stats, results["stats"])
     else:
         sums = torch.full((p.b, p.h, p.sq, 1), 10.0, device="cuda")
-        if true is not None:
-            o.copy_(true["o"])
-            sums.copy_(true["stats"])
-        d_o, o_in, stats = given(d_o), given(o), given(sums)
+        d_o_in, o_in, stats = given(d_o), given(o), given(sums)
         if ragged:
-            d_o.set_ragged_offset(ragged[3])
+            d_o_in.set_ragged_offset(ragged[3])
             o_in.set_ragged_offset(ragged[3])
             options.update(max_total_seq_len_q=p.b * p.sq, max_total_seq_len_kv=p.b * p.sk)
         if "dbias" in p.values:
@@ -177,7 +180,7 @@ def build(problem, torch, cudnn, handle, expected=None):
             options["dBias"] = given(memory)
         if "dsink" in p.flags:
             options["dSink_token"] = given(torch.empty(1, p.h, 1, 1, device="cuda"))
-        gradients = graph.sdpa_backward(q=inputs[0], k=inputs[1], v=inputs[2], o=o_in, dO=d_o, stats=stats, **options)
+        gradients = graph.sdpa_backward(q=inputs[0], k=inputs[1], v=inputs[2], o=o_in, dO=d_o_in, stats=stats, **options)
         results = dict(zip(("dQ", "dK", "dV"), (torch.empty_like(t) for t in (q, k, v))))
         for index, (tensor, memory) in enumerate(zip(gradients, results.values())):
             made(tensor, memory)
@@ -188,15 +191,23 @@ def build(problem, torch, cudnn, handle, expected=None):
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
     graph.check_support()
     graph.build_plans()
-    if expected is not None:
-        expected.update({name: (memory, true[name]) for name, memory in results.items()})
+
+    def draw():
+        redraw(torch, (q, k, v, bias, d_o))
+        true = reference(p, torch, q, k, v, bias, d_o)
+        if p.backward:
+            o.copy_(true["o"])
+            sums.copy_(true["stats"])
+        return {name: (memory, true[name], 1) for name, memory in results.items()}
+
+    if expect is not None:
+        expect.append(draw)
     return graph, pack
 
 
-def build_float8(p, torch, cudnn, handle):
-    """The same forward in e4m3, every scale 1, without options but bounds."""
-    if p.backward:
-        raise NotImplementedError("8-bit floats forward alone")
+def build_float8(p, torch, cudnn, handle, expect=None):
+    """The same in e4m3, without options but bounds. Every scale is 1 where times are wanted; where errors are, the power of two
+    that brings the greatest of what is rounded to between 112 and 224."""
     float8, real = cudnn.data_type.FP8_E4M3, cudnn.data_type.FLOAT
     graph = cudnn.pygraph(handle=handle, io_data_type=float8, intermediate_data_type=real, compute_data_type=real)
     pack = {}
@@ -213,27 +224,62 @@ def build_float8(p, torch, cudnn, handle):
         tensor.set_output(True).set_dim(list(memory.shape)).set_stride(list(memory.stride())).set_data_type(kind)
         pack[tensor] = memory
 
-    one = torch.ones(1, 1, 1, 1, device="cuda")
-    scales = ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o")
-    options = {name: given(one.clone(), real) for name in scales}
+    def number(value):
+        return given(torch.full((1, 1, 1, 1), value, device="cuda"), real)
+
+    q, k, v = rows(p.h, p.sq, p.d), rows(p.hk, p.sk, p.d), rows(p.hk, p.sk, p.dv)
+    o = rows(p.h, p.sq, p.dv)
+    d_o = rows(p.h, p.sq, p.dv) if p.backward else None
+    scales = dict.fromkeys(("s", "o", "dQ", "dK", "dV", "dP"), 1.0)
+    if expect is not None:
+        scales["s"] = 128.0
+        true = reference(p, torch, q, k, v, None, d_o)
+        for name, of in {"o": "o", "dQ": "dQ", "dK": "dK", "dV": "dV", "dP": "dS"}.items():
+            if of in true:
+                scales[name] = 2.0 ** math.floor(math.log2(224 / true[of].abs().max().item()))
+    options = {"attn_scale": float(p.values.get("scale", 1))}
     if "causal" in p.flags:
         options["right_bound"] = 0
         options["diagonal_alignment"] = cudnn.diagonal_alignment.TOP_LEFT
-    shapes = {"q": (p.h, p.sq, p.d), "k": (p.hk, p.sk, p.d), "v": (p.hk, p.sk, p.dv)}
-    options.update({name: given(rows(*shape), float8) for name, shape in shapes.items()})
-    out, stats, amax_s, amax_o = graph.sdpa_fp8(
-        generate_stats="stats" in p.flags, attn_scale=float(p.values.get("scale", 1)), **options
-    )
-    made(out, rows(p.h, p.sq, p.dv), float8)
-    if "stats" in p.flags:
-        made(stats, torch.empty(p.b, p.h, p.sq, 1, device="cuda"), real)
-    made(amax_s, one.clone(), real)
-    made(amax_o, one.clone(), real)
+    options.update({name: given(memory, float8) for name, memory in {"q": q, "k": k, "v": v}.items()})
+    options.update({f"descale_{name}": number(1.0) for name in "qkv"})
+    options.update(scale_s=number(scales["s"]), descale_s=number(1 / scales["s"]))
+    if not p.backward:
+        out, stats, *amax = graph.sdpa_fp8(generate_stats="stats" in p.flags, scale_o=number(scales["o"]), **options)
+        made(out, o, float8)
+        results = {"o": o}
+        if "stats" in p.flags:
+            results["stats"] = torch.empty(p.b, p.h, p.sq, 1, device="cuda")
+            made(stats, results["stats"], real)
+    else:
+        sums = torch.full((p.b, p.h, p.sq, 1), 10.0, device="cuda")
+        options.update({f"scale_{name}": number(scales[name]) for name in ("dQ", "dK", "dV", "dP")})
+        options.update(descale_o=number(1 / scales["o"]), descale_dO=number(1.0), descale_dP=number(1 / scales["dP"]))
+        *gradients, amax_q, amax_k, amax_v, amax_p = graph.sdpa_fp8_backward(
+            o=given(o, float8), dO=given(d_o, float8), stats=given(sums, real), **options
+        )
+        amax = amax_q, amax_k, amax_v, amax_p
+        results = dict(zip(("dQ", "dK", "dV"), (torch.empty_like(t) for t in (q, k, v))))
+        for tensor, memory in zip(gradients, results.values()):
+            made(tensor, memory, float8)
+    for tensor in amax:
+        made(tensor, torch.ones(1, 1, 1, 1, device="cuda"), real)
     graph.validate()
     graph.build_operation_graph()
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
     graph.check_support()
     graph.build_plans()
+
+    def draw():
+        redraw(torch, (q, k, v, d_o))
+        true = reference(p, torch, q, k, v, None, d_o)
+        if p.backward:
+            o.copy_((true["o"] * scales["o"]).to(torch.float8_e4m3fn))
+            sums.copy_(true["stats"])
+        return {name: (memory, true[name], scales.get(name, 1)) for name, memory in results.items()}
+
+    if expect is not None:
+        expect.append(draw)
     return graph, pack
 
 
@@ -251,6 +297,25 @@ def turn(path):
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
+def print_errors(name, text, seeds, torch, cudnn, handle):
+    """Of each output, over `seeds` sets of data: the mean of the greatest errors, the rms of all, and their mean's magnitude."""
+    sums, expect = {}, []
+    graph, pack = build(Problem(text), torch, cudnn, handle, expect)
+    workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
+    for seed in range(seeds):
+        torch.manual_seed(sum(text.encode()) + 1000 * seed)
+        expected = expect[0]()
+        graph.execute(pack, workspace, handle=handle)
+        for output, (memory, true, scale) in expected.items():
+            error = memory.double() / scale - true
+            of = [error.abs().max().item(), error.square().mean().item(), error.mean().item()]
+            sums[output] = [a + b / seeds for a, b in zip(sums.get(output, (0, 0, 0)), of)]
+    for output, (greatest, square, mean) in sums.items():
+        print(f"{name} {output} greatest\t{greatest:.6e}\t{text}")
+        print(f"{name} {output} rms\t{math.sqrt(square):.6e}\t{text}")
+        print(f"# {name} {output} mean {mean:.3e}", flush=True)
+
+
 def run(arguments):
     import cudnn
     import torch
@@ -265,15 +330,8 @@ def run(arguments):
         name, text = (part.strip() for part in line.split("=", 1))
         torch.manual_seed(sum(text.encode()))
         if arguments.errors:
-            expected = {}
             try:
-                graph, pack = build(Problem(text), torch, cudnn, handle, expected)
-                workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
-                graph.execute(pack, workspace, handle=handle)
-                for output, (memory, true) in expected.items():
-                    error = memory.double() - true
-                    print(f"{name} {output} greatest\t{error.abs().max().item():.6e}\t{text}")
-                    print(f"{name} {output} rms\t{error.square().mean().sqrt().item():.6e}\t{text}", flush=True)
+                print_errors(name, text, arguments.seeds, torch, cudnn, handle)
             except Exception as error:  # noqa: BLE001
                 print(f"{name}\tnan\t{' '.join(str(error).split())[:160]}", flush=True)
             continue
@@ -328,6 +386,7 @@ def main():
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--only", default="")
     parser.add_argument("--errors", action="store_true")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--compare", nargs=2)
     arguments = parser.parse_args()
     if arguments.compare:

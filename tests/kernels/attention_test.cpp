@@ -305,6 +305,29 @@ TEST(Attention, AnEngineThatWantsMoreWorkspaceIsPassedOver) {
   EXPECT_NE(std::string(taken->name), "attention_simt");
 }
 
+// T8: for each row of q and each key, floats for the head dimension at its greatest and a few more; never for a score.
+TEST(Attention, WorkspaceIsLinearInTheLengths) {
+  const Device device = described("NVIDIA H200", 9, 0, 132, 50);
+  for (const char* const options :
+       {"attention fwd bf16 b2h16/2s%sd128 stats causal", "attention fwd bf16 b1h8s%sd64 stats left=128 right=0",
+        "attention fwd f8e4m3 b1h8s%sd128 stats", "attention bwd f16 b2h16s%sd64 causal",
+        "attention bwd bf16 b1h71/1s%sd64", "attention bwd bf16 b1h8/1s%sd256 causal",
+        "attention bwd f16 b1h16s%sd192/128", "attention bwd bf16 b2h4s%sd128 dropout=0.1",
+        "attention bwd bf16 b2h4s%sd128 bias=bf16:1x4x1x%s dbias=bf16:1x4x1x%s",
+        "attention bwd f8e4m3 b1h8s%sd128 causal", "attention bwd f32 b1h4s%sd80"}) {
+    for (const int length : {1, 100, 1000, 8192, 65536, 1 << 20}) {
+      std::string line = options;
+      for (std::size_t at; (at = line.find("%s")) != std::string::npos;) line.replace(at, 2, std::to_string(length));
+      const Problem problem = attention_problem(line);
+      const std::int64_t rows = problem.batch() * problem.heads_q() * (problem.length_q() + 128);
+      const std::int64_t keys = problem.batch() * problem.heads_q() * (problem.length_kv + 128);
+      // Sums of splits are of few rows only: 128 of them at most.
+      const std::int64_t most = 4 * (rows + keys) * (256 + 256 + 16) + (std::int64_t{64} << 20);
+      EXPECT_LE(workspace_bytes(device, problem), static_cast<std::size_t>(most)) << line;
+    }
+  }
+}
+
 // A graph's plan asks for the workspace before it knows the bounds of a window that come with the data, as for the
 // widest.
 TEST(Attention, WorkspaceOfTheWidestWindowIsEnoughForAnyOther) {
@@ -435,6 +458,34 @@ INSTANTIATE_TEST_SUITE_P(Folder, AttentionCaseFile,
 TEST(Attention, MoreTilesThanMultiprocessors) {
   GPUDNN_NEEDS_GPU();
   for (const std::string& line : case_lines("attention/many_tiles.txt")) expect_correct(line, 1, 1, 0, 5);
+}
+
+// T2: a bias of bf16's least number (what masks of PyTorch hold) or greatest, at scales below and above 1. A row of it
+// alone is the mean of v; backward it has no share, as its statistics hold no sum.
+TEST(Attention, BiasAtTheEndsOfFloat) {
+  const std::vector<std::string> shapes = {" bf16 b4h2s130/144d64 scale=0.125 bias=bf16:4x1x1x144",
+                                           " bf16 b4h2s130/300d128 scale=0.0884 bias=bf16:4x2x1x300 causal",
+                                           " bf16 b2h2s40/144d64 scale=4 bias=bf16:2x2x1x144 alibi",
+                                           " bf16 b1h4/2s130/144d64 scale=0.125 bias=bf16:1x4x130x144",
+                                           " f16 b1h4s70/72d128 scale=0.0884 bias=f32:1x1x70x72 causal",
+                                           " bf16 b2h4s49d32 scale=0.1768 bias=bf16:1x4x49x49",
+                                           " bf16 b1h2s5/2000d64 scale=0.125 bias=bf16:1x2x5x2000",
+                                           " bf16 b1h2s100d200 scale=0.07 bias=bf16:1x2x100x100",
+                                           " f32 b1h2s33/40d24 scale=0.2 bias=f32:1x2x33x40",
+                                           " f64 b1h2s33/40d24 scale=0.2 bias=f32:1x2x33x40"};
+  for (const double value : {-0x1.fep127, 0x1.fep127, -0x1.94p99}) {
+    for (const std::string& shape : shapes) {
+      for (const std::string& line : {"attention fwd" + shape + " stats max sum_exp",
+                                      "attention fwd" + shape + " stats", "attention bwd" + shape}) {
+        AttentionCase c;
+        c.problem = attention_problem(line);
+        c.hidden_rows = true;
+        c.hidden_by = value;
+        int runs = 0;
+        EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+      }
+    }
+  }
 }
 
 // Ragged sequences that start inside a row of the tensor, at a multiple of 16 bytes and beside one.

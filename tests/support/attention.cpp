@@ -207,16 +207,16 @@ class CaseMemory {
     }
   }
 
-  // -inf in some elements of bias, and in all of some of its rows.
+  // -inf, or another number, in some elements of bias, and in all of some of its rows.
   void hide_some() {
     const TensorGeometry& bias = problem_.bias;
     const std::size_t size = element_size(bias.type);
     const std::vector<std::int64_t> offsets = element_offsets(bias);
     const auto columns = static_cast<std::size_t>(bias.dims[3]);
     for (std::size_t i = 0; i < offsets.size(); ++i) {
-      const bool whole_row = bias.dims[2] > 1 && i / columns % 5 == 3;
+      const bool whole_row = (bias.dims[2] > 1 || std::isfinite(case_.hidden_by)) && i / columns % 5 == 3;
       if (!whole_row && !random_.chance(0.3)) continue;
-      encode(-INFINITY, bias.type, memory.plain[kBias].data() + static_cast<std::size_t>(offsets[i]) * size);
+      encode(case_.hidden_by, bias.type, memory.plain[kBias].data() + static_cast<std::size_t>(offsets[i]) * size);
     }
   }
 
@@ -515,7 +515,7 @@ std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +
          (c.first_offset != 0 ? " first_offset=" + std::to_string(c.first_offset) : "") +
-         (c.hidden_rows ? " hidden_rows" : "");
+         (c.hidden_rows ? " hidden_by=" + std::to_string(c.hidden_by) : "");
 }
 
 struct PreparedAttention {
@@ -676,6 +676,10 @@ AttentionCase random_attention(Random& random) {
   c.magnitude = random.pick({1.0, 1.0, 3.0});
   c.zero_lengths = static_cast<int>(random.pick({0, 3}));
   c.hidden_rows = random.chance(0.3);
+  // bf16's least or greatest number; f16's are close enough to scores for float to round these.
+  const bool is_wide = c.problem.bias.rank != 0 && c.problem.bias.type != GPUDNN_DATA_HALF;
+  if (c.hidden_rows && is_wide && random.chance(0.5))
+    c.hidden_by = random.pick({-0x1.fep127, -0x1.fep127, 0x1.fep127, -0x1.94p99});
   return c;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ struct AttentionCase {
   double magnitude = 1;      // of q and k
   int zero_lengths = 0;      // every so many sequences has length 0; 0: none
   int first_offset = 0;      // of ragged tensors: where the first sequence starts, in elements
-  bool hidden_rows = false;  // bias holds -inf in some places and all along some rows
+  bool hidden_rows = false;  // bias holds `hidden_by` in some places and all along some rows
+  double hidden_by = -std::numeric_limits<double>::infinity();
 };
 [[nodiscard]] std::string describe(const AttentionCase& c);
 
