@@ -1,5 +1,5 @@
-// Operations of a graph that move elements: a part of a concatenation, pages put in order, random numbers. A thread
-// makes one element of the output.
+// Operations of a graph that move elements: a part of a concatenation, pages put in order, page tables in rows of equal
+// length, random numbers. A thread makes one element of the output.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/graph/element.cuh"
 
@@ -41,6 +41,20 @@ __global__ void __launch_bounds__(kNodeThreads) node_paged_load(const __grid_con
       if (page >= 0 && page < work.pages.dims[0]) value = read_node(work.pages, place);
     }
     write_node(work.y, offset_of(work.y, index), value);
+  }
+}
+
+__device__ std::int64_t page_start(const NodePageRows& rows, std::int64_t batch) {
+  return rows.wide ? static_cast<const std::int64_t*>(rows.starts)[batch]
+                   : static_cast<const std::int32_t*>(rows.starts)[batch];
+}
+
+__global__ void __launch_bounds__(kNodeThreads) node_page_rows(const __grid_constant__ NodePageRows rows) {
+  const std::int64_t count = rows.batches * rows.pages;
+  for (std::int64_t i = first_of_thread(); i < count; i += threads_of_grid()) {
+    const std::int64_t batch = i / rows.pages, page = i % rows.pages;
+    const std::int64_t from = page_start(rows, batch) + page * rows.stride;
+    rows.y[i] = from < page_start(rows, batch + 1) ? rows.x[from] : 0;
   }
 }
 
@@ -92,6 +106,9 @@ void launch_node_copy(const NodeCopy& copy, CUstream_st* stream) {
 }
 void launch_node_paged_load(const NodePagedLoad& load, CUstream_st* stream) {
   cuda::launch_kernel(node_paged_load, node_grid(count_of(load.y)), stream, load);
+}
+void launch_node_page_rows(const NodePageRows& rows, CUstream_st* stream) {
+  cuda::launch_kernel(node_page_rows, node_grid(rows.batches * rows.pages), stream, rows);
 }
 void launch_node_rng(const NodeRng& rng, CUstream_st* stream) {
   cuda::launch_kernel(node_rng, node_grid(count_of(rng.y)), stream, rng);

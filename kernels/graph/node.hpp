@@ -57,6 +57,17 @@ struct NodePagedLoad {
 };
 void launch_node_paged_load(const NodePagedLoad& load, CUstream_st* stream);
 
+// Page tables that lie one behind the other, as rows of equal length: y[b, i] = x[starts[b] + i * stride] for the
+// starts[b + 1] - starts[b] elements of sequence b, 0 for the others of its `pages`.
+struct NodePageRows {
+  const std::int32_t* x = nullptr;
+  const void* starts = nullptr;  // batches + 1 integers of 32 bits, of 64 where `wide`
+  bool wide = false;
+  std::int64_t batches = 0, pages = 0, stride = 1;
+  std::int32_t* y = nullptr;
+};
+void launch_node_page_rows(const NodePageRows& rows, CUstream_st* stream);
+
 // quantize: scale = greatest |x| of a block / greatest, rounded to the scale's type, and y = x / scale.
 // Otherwise y = x * scale, or -x * scale.
 struct NodeBlockScale {

@@ -3,9 +3,21 @@
 #include "graph/attention_match.hpp"
 #include "graph/engines.hpp"
 #include "graph/interpret/element.hpp"
+#include "graph/page_tables.hpp"
 
 namespace gpudnn::graph {
 namespace {
+
+// Bytes in front of the engine's workspace: rows of the page tables that have ragged offsets.
+std::size_t page_rows_bytes(const Graph& graph, const AttentionMatch& match) {
+  std::size_t bytes = 0;
+  for (const int place : {match.at.page_table_k, match.at.page_table_v}) {
+    if (place < 0) continue;
+    const Tensor& table = graph.tensors[static_cast<std::size_t>(place)];
+    if (table.ragged != Tensor::kNone) bytes += page_rows_bytes(table);
+  }
+  return bytes;
+}
 
 class AttentionWork final : public Work {
  public:
@@ -22,10 +34,27 @@ class AttentionWork final : public Work {
     }
     attention::Args args = tensors(data);
     random_numbers(data, &args);
-    return attention::run(handle, problem, args, workspace, bytes_);
+    auto* free = static_cast<unsigned char*>(workspace);
+    GPUDNN_TRY(take_page_rows(handle, data, match_.at.page_table_k, &args.page_table_k, &free));
+    GPUDNN_TRY(take_page_rows(handle, data, match_.at.page_table_v, &args.page_table_v, &free));
+    return attention::run(handle, problem, args, free,
+                          bytes_ - static_cast<std::size_t>(free - static_cast<unsigned char*>(workspace)));
   }
 
  private:
+  // A page table with ragged offsets as rows of equal length, in the workspace from *free on.
+  [[nodiscard]] Status take_page_rows(gpudnnHandle_t handle, void* const* data, int place, const std::int32_t** pages,
+                                      unsigned char** free) const {
+    if (place < 0) return GPUDNN_STATUS_SUCCESS;
+    const Tensor& table = graph_->tensors[static_cast<std::size_t>(place)];
+    if (table.ragged == Tensor::kNone) return GPUDNN_STATUS_SUCCESS;
+    auto* const rows = reinterpret_cast<std::int32_t*>(*free);
+    GPUDNN_TRY(make_page_rows(handle, *graph_, table, data[place], data[graph_->find(table.ragged)], rows));
+    *pages = rows;
+    *free += page_rows_bytes(table);
+    return GPUDNN_STATUS_SUCCESS;
+  }
+
   [[nodiscard]] attention::Args tensors(void* const* data) const {
     const AttentionPlaces& at = match_.at;
     const auto pointer = [&](int place) { return place < 0 ? nullptr : data[place]; };
@@ -108,7 +137,7 @@ std::vector<Config> attention_configs(const Engine&, const Graph& graph, const D
     return {};
   }
   Config config;
-  config.workspace = attention::workspace_bytes(device, match.problem);
+  config.workspace = page_rows_bytes(graph, match) + attention::workspace_bytes(device, match.problem);
   return {config};
 }
 
@@ -121,7 +150,7 @@ Status attention_prepare(const Engine& engine, const GraphRef& graph, const Devi
   WorkRef otherwise;
   if (match.composite && device.backend == GPUDNN_BACKEND_HOST)
     GPUDNN_TRY(interpreter_prepare(engine, graph, device, knobs, &otherwise));
-  const std::size_t bytes = attention::workspace_bytes(device, match.problem);
+  const std::size_t bytes = page_rows_bytes(*graph, match) + attention::workspace_bytes(device, match.problem);
   *work = std::make_shared<AttentionWork>(graph, std::move(match), bytes, std::move(otherwise));
   return GPUDNN_STATUS_SUCCESS;
 }

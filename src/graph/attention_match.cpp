@@ -9,6 +9,7 @@
 #include "core/float8.hpp"
 #include "graph/attention_scores.hpp"
 #include "graph/match.hpp"
+#include "graph/page_tables.hpp"
 
 namespace gpudnn::graph {
 namespace {
@@ -36,13 +37,13 @@ bool finish(const Graph& graph, AttentionMatch* m, std::string* why) {
                      take_tensor(graph, at.dq, &p.dq, why) && take_tensor(graph, at.dk, &p.dk, why) &&
                      take_tensor(graph, at.dv, &p.dv, why);
   if (!taken) return false;
-  for (const int table : {at.page_table_k, at.page_table_v}) {
-    if (table >= 0 && tensor_at(graph, table).ragged != Tensor::kNone)
-      return no_match(why, "the page table is ragged; each sequence's must start at a multiple of its stride");
-  }
   const auto geometry = [&](int place) { return tensor_at(graph, place).geometry; };
-  if (at.page_table_k >= 0) p.page_table_k = geometry(at.page_table_k);
-  if (at.page_table_v >= 0) p.page_table_v = geometry(at.page_table_v);
+  const auto rows = [&](int place) {
+    const Tensor& table = tensor_at(graph, place);
+    return table.ragged == Tensor::kNone ? table.geometry : page_rows_geometry(table);
+  };
+  if (at.page_table_k >= 0) p.page_table_k = rows(at.page_table_k);
+  if (at.page_table_v >= 0) p.page_table_v = rows(at.page_table_v);
   if (at.block_mask >= 0) p.block_mask = geometry(at.block_mask);
   if (at.dbias >= 0) p.dbias = geometry(at.dbias);
   if (at.dropout_mask >= 0) p.dropout_mask = geometry(at.dropout_mask);

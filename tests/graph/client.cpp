@@ -453,7 +453,9 @@ void set_places(const graph::Graph& graph, Memory* memory) {
   for (const graph::Tensor& t : graph.tensors) {
     const int offsets = graph.find(t.ragged);
     if (offsets < 0) continue;
-    const std::int64_t each = t.geometry.dims[2] * t.geometry.strides[2];
+    // Page tables have entries for the lengths above and some more; all other sequences are whole.
+    const bool table = t.geometry.type == GPUDNN_DATA_INT32;
+    const std::int64_t each = (table ? t.geometry.dims[2] / 2 + 1 : t.geometry.dims[2]) * t.geometry.strides[2];
     std::vector<double> values;
     for (std::int64_t b = 0; b <= t.geometry.dims[0]; ++b) values.push_back(static_cast<double>(b * each));
     memory->set(t.ragged, values);
