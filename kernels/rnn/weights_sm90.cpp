@@ -20,7 +20,12 @@ std::uint32_t tiles_of(const RnnWeightsGroup& group, int width) {
 // Cycles of a multiprocessor, fitted to an H200: a k tile is bound by the tensor cores or by what comes from the L2; a
 // tile ends with its sums on their way to memory, and a cluster's blocks send theirs to each other first. The start is
 // mostly code that comes from memory.
-double cycles_of(const RnnWeights& weights, int width, int splits, int multiprocessors) {
+// Sets the plan's tiles and clusters too. Clusters divide all tiles, or the rest that is left over when all blocks have
+// had as many whole ones.
+double cycles_of(RnnWeights* plan, bool rest, int multiprocessors) {
+  const RnnWeights& weights = *plan;
+  const int width = weights.width;
+  const int splits = weights.splits;
   constexpr double kStart = 10400;
   constexpr double kOfColumnOfKTile = 4.36;
   constexpr double kL2Bytes = 46;  // a cycle
@@ -42,13 +47,20 @@ double cycles_of(const RnnWeights& weights, int width, int splits, int multiproc
   // Clusters of more than two leave some multiprocessors out.
   const int slots = splits <= 2 ? multiprocessors / splits : multiprocessors * 10 / 11 / splits;
   if (slots < 1 || splits > least) return 1e30;
-  const double rounds = divide_up(static_cast<std::int32_t>(tiles), slots);
+  const auto all = static_cast<std::int32_t>(tiles);
+  const std::int32_t blocks = slots * splits;
+  const std::int32_t whole = splits == 1 ? all : rest ? all / blocks * blocks : 0;
+  if (rest && (whole == 0 || whole == all || all - whole > slots)) return 1e30;
+  plan->tiles = tiles;
+  plan->whole = static_cast<std::uint32_t>(whole);
+  plan->clusters = static_cast<std::uint32_t>(rest || (splits == 1 && all > slots) ? slots : all);
   const double products = kOfColumnOfKTile * width;
   const double loads = (kRnnWeightsRows + divide_up(width, kRnnWeightsBox) * kRnnWeightsBox) * 128 / kL2Bytes;
   const double k_tile = products > loads ? products : loads;
   const double store = kOfTile + kOfColumn * width;
   const double sums = splits == 1 ? 0 : kMeeting + kRnnWeightsRows * width * 4 / kSharedBytes * (splits - 1) / splits;
-  return kStart + rounds * (divide_up(k_tiles, splits) * k_tile + store / splits + sums);
+  return kStart + divide_up(whole, blocks) * (k_tiles * k_tile + store) +
+         divide_up(all - whole, slots) * (divide_up(k_tiles, splits) * k_tile + store / splits + sums);
 }
 
 }  // namespace
@@ -67,13 +79,28 @@ RnnWeightsPart rnn_weights_part(std::int64_t rows_of_a, std::int64_t row_of_a, s
 
 void plan_rnn_weights(RnnWeights* weights, int multiprocessors) noexcept {
   double least = 1e31;
-  const auto offer = [&](int width, int splits) {
-    const double cycles = cycles_of(*weights, width, splits, multiprocessors);
-    if (cycles < least) least = cycles, weights->width = width, weights->splits = splits;
+  struct {
+    int width, splits;
+    bool rest;
+  } best = {};
+  const auto cycles = [&](int width, int splits, bool rest) {
+    weights->width = width, weights->splits = splits;
+    return cycles_of(weights, rest, multiprocessors);
   };
-  for (const int width : kRnnWeightsWidths) offer(width, 1);
-  for (const int splits : {2, 3, 4, 6, 8}) offer(kRnnWeightsSplitWidth, splits);
-  weights->tiles = rnn_weights_number_tiles(weights, kRnnWeightsRows, weights->width);
+  const auto offer = [&](int width, int splits, bool rest) {
+    const double time = cycles(width, splits, rest);
+    if (time < least) least = time, best = {width, splits, rest};
+  };
+  for (const int width : kRnnWeightsWidths) {
+    offer(width, 1, false);
+    for (const int splits : {2, 3, 4, 6, 8}) {
+      if (splits > rnn_weights_max_splits(width)) break;
+      if (splits == 2) offer(width, splits, true);  // pairs are resident on all multiprocessors
+      offer(width, splits, false);
+    }
+  }
+  (void)cycles(best.width, best.splits, best.rest);
+  (void)rnn_weights_number_tiles(weights, kRnnWeightsRows, weights->width);
 }
 
 }  // namespace gpudnn::kernels

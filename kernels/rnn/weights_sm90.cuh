@@ -9,8 +9,9 @@
 //               and add up its rows for the biases.
 // Both operands lie MN-major, as they are in memory. A kernel of a few microseconds spends most of them on fetching
 // its own code from memory, line by line: so loops are not unrolled that need not be, and nothing is divided.
-// Few tiles over many rows: the blocks of a cluster have a part of the rows each. Their sums meet as pieces of 16 rows
-// x 64 columns, of which each block finishes a share, added in the order of the blocks.
+// Few tiles over many rows, and those that are left over when all blocks have had as many whole ones: the blocks of a
+// cluster have a part of the rows each. Their sums meet as pieces of 16 rows x 64 columns, of which each block finishes
+// a share, added in the order of the blocks.
 //
 // Limits: columns of a and b lie side by side, their rows a multiple of 16 bytes apart.
 // SPDX-License-Identifier: Apache-2.0
@@ -36,7 +37,7 @@ template <class I>
 __device__ __forceinline__ void produce(const RnnWeights& w, Shared<I>& shared) {
   tile::PipelineState<I::kStages> state;
   const std::uint32_t rank = ptx::cluster_ctarank();
-  for (std::uint32_t index = ptx::clusterid(); index < w.tiles; index += ptx::nclusterid()) {
+  for (std::uint32_t index = first_tile(w); index < w.tiles; index = tile_behind(w, index)) {
     const Tile t = tile_at<I>(w, index, rank);
     const tile::TensorMap* const a = &w.map[t.group->map];
     const std::int32_t column_a = t.group->column + t.m;
@@ -172,12 +173,12 @@ template <class I>
 __device__ __forceinline__ void consume(const RnnWeights& w, Shared<I>& shared, int warp) {
   Multiplication<I> multiplication = {shared, warp, {}};
   const std::uint32_t rank = ptx::cluster_ctarank();
-  std::uint32_t asked = ptx::clusterid();  // the tile for which the L2 is asked next: one ahead
+  std::uint32_t asked = first_tile(w);  // the tile for which the L2 is asked next: one ahead
 #pragma unroll 1
-  for (std::uint32_t index = ptx::clusterid(); index < w.tiles; index += ptx::nclusterid()) {
+  for (std::uint32_t index = asked; index < w.tiles; index = tile_behind(w, index)) {
     const Tile t = tile_at<I>(w, index, rank);
 #pragma unroll 1
-    for (; w.adds && asked < w.tiles && asked <= index + ptx::nclusterid(); asked += ptx::nclusterid()) {
+    for (; w.adds && asked < w.tiles && asked <= tile_behind(w, index); asked = tile_behind(w, asked)) {
       prefetch<I>(tile_at<I>(w, asked, rank), warp);
     }
     float sum[I::kBN / 2];
@@ -188,7 +189,7 @@ __device__ __forceinline__ void consume(const RnnWeights& w, Shared<I>& shared, 
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const int m = warp * kPieceRows + static_cast<int>(threadIdx.x % 32 / 4) + 8 * i;
-          if (w.splits > 1) {
+          if (t.divided) {
             shared.total[m] = rows[i];
           } else {
             put_bias<typename I::T>(w, *t.group, t.m + m, rows[i]);
@@ -198,8 +199,8 @@ __device__ __forceinline__ void consume(const RnnWeights& w, Shared<I>& shared, 
     } else {
       multiplication.run(t, sum);
     }
-    if constexpr (I::kSplits) {
-      if (w.splits > 1) {
+    if constexpr (I::kMaxSplits > 1) {
+      if (t.divided) {
         store_split_tile<I>(w, shared, t, warp, sum);
         return;
       }
@@ -232,39 +233,38 @@ __global__ void __launch_bounds__(kThreads, 1) rnn_weights_sm90(const __grid_con
   }
   ptx::setmaxnreg_dec<kFewRegisters>();
   if (warp == 0) produce<I>(w, shared);
-  if (w.splits > 1) {
+  if (w.whole + ptx::clusterid() < w.tiles) {
     meet();
     meet();
   }
 }
 
 template <class I>
-void launch_instance(const RnnWeights& weights, int multiprocessors, CUstream_st* stream) {
+void launch_instance(const RnnWeights& weights, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(Shared<I>));
   static_assert(kBytes <= 227 * 1024, "shared memory of a block");
   cuda::allow_shared_memory<&rnn_weights_sm90<I>>(kBytes);
   const auto splits = static_cast<std::uint32_t>(weights.splits);
-  const std::uint32_t clusters =
-      splits > 1 ? weights.tiles : min(weights.tiles, static_cast<std::uint32_t>(multiprocessors));
-  cuda::launch_kernel(&rnn_weights_sm90<I>, {clusters * splits, kThreads, kBytes, splits, true}, stream, weights);
+  cuda::launch_kernel(&rnn_weights_sm90<I>, {weights.clusters * splits, kThreads, kBytes, splits, true}, stream,
+                      weights);
 }
 
 }  // namespace rnn_weights
 
 template <class T>
-void launch_rnn_weights(const RnnWeights& weights, int multiprocessors, CUstream_st* stream) {
+void launch_rnn_weights(const RnnWeights& weights, CUstream_st* stream) {
   using namespace rnn_weights;
   switch (weights.width) {
     case 128:
-      return launch_instance<Instance<T, 128>>(weights, multiprocessors, stream);
+      return launch_instance<Instance<T, 128>>(weights, stream);
     case 160:
-      return launch_instance<Instance<T, 160>>(weights, multiprocessors, stream);
+      return launch_instance<Instance<T, 160>>(weights, stream);
     case 192:
-      return launch_instance<Instance<T, 192>>(weights, multiprocessors, stream);
+      return launch_instance<Instance<T, 192>>(weights, stream);
     case 224:
-      return launch_instance<Instance<T, 224>>(weights, multiprocessors, stream);
+      return launch_instance<Instance<T, 224>>(weights, stream);
     default:
-      return launch_instance<Instance<T, 256>>(weights, multiprocessors, stream);
+      return launch_instance<Instance<T, 256>>(weights, stream);
   }
 }
 

@@ -53,7 +53,9 @@ struct RnnWeightsGroup {
 struct RnnWeights {
   // Set by plan_rnn_weights.
   std::uint32_t tiles = 0;
-  std::int32_t splits = 1;  // blocks of a cluster that share the rows of a tile
+  std::uint32_t whole = 0;  // tiles before this one are a block's each, the others a cluster's
+  std::uint32_t clusters = 0;
+  std::int32_t splits = 1;  // blocks of a cluster, which share the rows of a tile
   std::int32_t width = 0;   // of a tile
   std::uint32_t first_tile[kRnnWeightsGroups] = {};
 
@@ -65,7 +67,8 @@ struct RnnWeights {
 
 constexpr int kRnnWeightsRows = 128;  // m of a tile
 constexpr int kRnnWeightsWidths[] = {128, 160, 192, 224, 256};
-constexpr int kRnnWeightsSplitWidth = 128;  // the one that may be split
+// Blocks that may share the rows of a tile of so many columns: those whose sums shared memory holds.
+constexpr int rnn_weights_max_splits(int width) { return width == 128 ? 8 : width == 256 ? 2 : 1; }
 
 // A part of `rows` rows of b for those of a, of which there are `rows_of_a`, from `row_of_a` on. Only the last ones of
 // a may be left out behind it, only the first ones before it.
@@ -76,7 +79,7 @@ constexpr int kRnnWeightsSplitWidth = 128;  // the one that may be split
 void plan_rnn_weights(RnnWeights* weights, int multiprocessors) noexcept;
 
 // On the current device; the maps have their addresses.
-void launch_rnn_weights_f16(const RnnWeights& weights, int multiprocessors, CUstream_st* stream);
-void launch_rnn_weights_bf16(const RnnWeights& weights, int multiprocessors, CUstream_st* stream);
+void launch_rnn_weights_f16(const RnnWeights& weights, CUstream_st* stream);
+void launch_rnn_weights_bf16(const RnnWeights& weights, CUstream_st* stream);
 
 }  // namespace gpudnn::kernels

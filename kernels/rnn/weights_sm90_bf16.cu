@@ -4,8 +4,8 @@
 
 namespace gpudnn::kernels {
 
-void launch_rnn_weights_bf16(const RnnWeights& weights, int multiprocessors, CUstream_st* stream) {
-  launch_rnn_weights<tile::BFloat16>(weights, multiprocessors, stream);
+void launch_rnn_weights_bf16(const RnnWeights& weights, CUstream_st* stream) {
+  launch_rnn_weights<tile::BFloat16>(weights, stream);
 }
 
 }  // namespace gpudnn::kernels

@@ -200,7 +200,8 @@ __device__ __forceinline__ void store_split_tile(const RnnWeights& w, Shared<I>&
   const int most = (I::kPieces + w.splits - 1) / w.splits;
   unsigned char* const own = shared.stage[0];
   unsigned char* const others = own + I::kPieces * kPieceBytes;
-  static_assert((2 * I::kPieces + kRnnWeightsRows / kPieceRows) * kPieceBytes <= I::kStages * I::kStageBytes,
+  static_assert((I::kPieces + (I::kMaxSplits - 1) * ((I::kPieces + I::kMaxSplits - 1) / I::kMaxSplits)) * kPieceBytes <=
+                    I::kStages * I::kStageBytes,
                 "the stages hold a block's sums and those of the others");
   meet();  // all blocks have read their stages, and have the sums of their rows of a
   if (t.sums && rank == 0 && warp == 0) {
@@ -227,10 +228,10 @@ __device__ __forceinline__ void store_split_tile(const RnnWeights& w, Shared<I>&
       const int to = (rank + i) % w.splits;
       const int first = first_piece<I>(to, w.splits);
       const int count = first_piece<I>(to + 1, w.splits) - first;
-      ptx::bulk_copy_cluster(
-          ptx::mapa(ptx::shared_address(others + rank * most * kPieceBytes), static_cast<std::uint32_t>(to)),
-          own + first * kPieceBytes, static_cast<std::uint32_t>(count * kPieceBytes),
-          ptx::mapa(ptx::shared_address(&shared.received), static_cast<std::uint32_t>(to)));
+      ptx::bulk_copy_cluster(ptx::mapa(ptx::shared_address(others + (w.splits - 1 - i) * most * kPieceBytes),
+                                       static_cast<std::uint32_t>(to)),
+                             own + first * kPieceBytes, static_cast<std::uint32_t>(count * kPieceBytes),
+                             ptx::mapa(ptx::shared_address(&shared.received), static_cast<std::uint32_t>(to)));
     }
   }
   while (!ptx::mbarrier_try_wait_acquire_cluster(&shared.received, 0)) {
@@ -245,7 +246,8 @@ __device__ __forceinline__ void store_split_tile(const RnnWeights& w, Shared<I>&
     for (int place = lane * 16; place < kPieceBytes; place += 32 * 16) {
       float4 total = {};
       for (int split = 0; split < w.splits; ++split) {
-        const unsigned char* const from = split == rank ? piece : others + (split * most + i) * kPieceBytes;
+        const int place_of_split = (split - rank - 1 + w.splits) % w.splits;
+        const unsigned char* const from = split == rank ? piece : others + (place_of_split * most + i) * kPieceBytes;
         const float4 share = *reinterpret_cast<const float4*>(from + place);
         total.x += share.x, total.y += share.y, total.z += share.z, total.w += share.w;
       }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/clusterid.cuh"
 #include "kernels/rnn/weights_place.hpp"
 #include "kernels/rnn/weights_sm90.hpp"
 
@@ -27,7 +28,7 @@ struct Instance {
   using T = T_;
   static constexpr int kBM = kRnnWeightsRows;
   static constexpr int kBN = kWidth;
-  static constexpr bool kSplits = kBN == kRnnWeightsSplitWidth;
+  static constexpr int kMaxSplits = rnn_weights_max_splits(kBN);
   static constexpr int kBoxesOfA = kBM / kBox;
   static constexpr int kBoxesOfB = (kBN + kBox - 1) / kBox;
   static constexpr int kChunks = kBoxesOfB;  // of 64 columns, of which the last one may be half
@@ -52,7 +53,17 @@ struct Tile {
   std::int32_t m, n;            // the first row and column
   std::int32_t k_begin, k_end;  // k tiles
   bool sums;                    // the rows of a are added up
+  bool divided;                 // the cluster's blocks have a part of the rows each
 };
+
+// A block has whole tiles, then perhaps its cluster a divided one.
+__device__ __forceinline__ std::uint32_t first_tile(const RnnWeights& w) {
+  return blockIdx.x < w.whole ? blockIdx.x : w.whole + ptx::clusterid();
+}
+__device__ __forceinline__ std::uint32_t tile_behind(const RnnWeights& w, std::uint32_t index) {
+  if (index >= w.whole) return w.tiles;
+  return index + gridDim.x < w.whole ? index + gridDim.x : w.whole + ptx::clusterid();
+}
 
 template <class I>
 __device__ __forceinline__ Tile tile_at(const RnnWeights& w, std::uint32_t index, std::uint32_t rank) {
@@ -63,8 +74,9 @@ __device__ __forceinline__ Tile tile_at(const RnnWeights& w, std::uint32_t index
   t.m = place.m, t.n = place.n;
   t.sums = place.sums && (t.group->bias != nullptr || t.group->bias2 != nullptr);
   const std::int32_t k_tiles = t.matrix->part[0].k_tiles + t.matrix->part[1].k_tiles;
-  t.k_begin = k_tiles * static_cast<std::int32_t>(rank) / w.splits;
-  t.k_end = k_tiles * (static_cast<std::int32_t>(rank) + 1) / w.splits;
+  t.divided = index >= w.whole;
+  t.k_begin = t.divided ? k_tiles * static_cast<std::int32_t>(rank) / w.splits : 0;
+  t.k_end = t.divided ? k_tiles * (static_cast<std::int32_t>(rank) + 1) / w.splits : k_tiles;
   return t;
 }
 
@@ -78,7 +90,7 @@ __device__ __forceinline__ Depth depth_of(const RnnWeightsMatrix& matrix, std::i
   return k < first ? Depth{&matrix.part[0], k * kBox} : Depth{&matrix.part[1], (k - first) * kBox};
 }
 
-// Blocks of a cluster have one tile; all of their threads meet twice.
+// Of a divided tile all threads of the cluster meet twice.
 __device__ __forceinline__ void meet() {
   __syncwarp();
   ptx::cluster_arrive();

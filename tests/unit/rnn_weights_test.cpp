@@ -41,13 +41,18 @@ RnnWeights random_list(Random* random) {
 TEST(RnnWeights, TilesCoverEachMatrixOnce) {
   std::map<int, int> widths;
   std::map<int, int> splits;
+  int rests = 0;
   for (std::uint64_t i = 0; i < 400; ++i) {
     Random random = case_random(session_seed(), i);
     RnnWeights weights = random_list(&random);
     plan_rnn_weights(&weights, kMultiprocessors);
     ++widths[weights.width];
     ++splits[weights.splits];
-    ASSERT_TRUE(weights.splits == 1 || weights.width == kernels::kRnnWeightsSplitWidth);
+    ASSERT_LE(weights.splits, kernels::rnn_weights_max_splits(weights.width));
+    ASSERT_TRUE(weights.splits > 1 || weights.whole == weights.tiles);
+    // Each cluster divides one tile at most.
+    ASSERT_LE(weights.tiles - weights.whole, weights.clusters);
+    if (weights.whole > 0 && weights.whole < weights.tiles) ++rests;
     std::map<std::tuple<int, int, int, int>, int> seen;
     std::map<std::pair<int, int>, int> sums;
     for (std::uint32_t tile = 0; tile < weights.tiles; ++tile) {
@@ -75,9 +80,10 @@ TEST(RnnWeights, TilesCoverEachMatrixOnce) {
     ASSERT_EQ(sums.size(), rows);
     for (const auto& [key, times] : sums) ASSERT_EQ(times, 1);
   }
-  // Each tile is some list's, and reductions are divided.
+  // Each tile is some list's, and reductions are divided, all or those that are left over.
   EXPECT_EQ(widths.size(), std::size(kernels::kRnnWeightsWidths));
   EXPECT_GT(splits.size(), 2u);
+  EXPECT_GT(rests, 0);
 }
 
 // Which row of which part of b meets each row of a, as the kernel computes it. What a tile reaches beyond one of them

@@ -169,7 +169,6 @@ Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std:
   if (site.type == GPUDNN_DATA_FLOAT) return float_weights(site, list, adds);
   constexpr int kMapsOfGroup = 5;
   const bool half = site.type == GPUDNN_DATA_HALF;
-  const int multiprocessors = site.launch.device.multiprocessors;
   // As many launches as the list needs, of about as many groups each.
   constexpr std::size_t kMost = kernels::kRnnWeightsGroups;
   const std::size_t launches = (list.size() + kMost - 1) / kMost;
@@ -185,9 +184,8 @@ Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std:
     }
     weights.groups = number(static_cast<std::int64_t>(taken));
     list = list.subspan(taken);
-    kernels::plan_rnn_weights(&weights, multiprocessors);
-    (half ? kernels::launch_rnn_weights_f16 : kernels::launch_rnn_weights_bf16)(weights, multiprocessors,
-                                                                                site.launch.stream);
+    kernels::plan_rnn_weights(&weights, site.launch.device.multiprocessors);
+    (half ? kernels::launch_rnn_weights_f16 : kernels::launch_rnn_weights_bf16)(weights, site.launch.stream);
   }
   return cuda::launch_status("rnn_weights_sm90");
 }
