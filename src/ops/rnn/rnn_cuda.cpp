@@ -87,6 +87,37 @@ Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* byt
   return matmul::workspace_size(handle, matmul_of(one), bytes);
 }
 
+// The end of a backward sweep, the gradient of hx: of wide layers by the matrix product's engines.
+void backward_first(const Site& site, const kernels::RnnLayer& layer) {
+  constexpr std::int64_t kWide = std::int64_t{1} << 26;  // multiplications
+  const std::int64_t units = layer.units;
+  const std::int64_t batch = layer.rows.batch;
+  const std::int64_t gates = kernels::rnn_gates(layer.cell) * units;
+  if (layer.cell == kernels::RnnCell::gru || !layer.tensor_cores || layer.width != units ||
+      layer.rows.offsets != nullptr || layer.rows.steps == 0 || batch * gates * units < kWide) {
+    kernels::launch_rnn_backward_first(layer, site.launch.stream);
+    return;
+  }
+  const std::int64_t row = kernels::rnn_gates_row(layer.cell, units, tile::element_bytes(layer.type));
+  for (int k = 0; k < layer.directions; ++k) {
+    const kernels::RnnDirection& d = layer.direction[k];
+    if (d.dhx == nullptr) continue;
+    const std::int64_t first = d.downwards ? (layer.rows.steps - 1) * batch : 0;
+    const Product p{.type = site.type,
+                    .math = site.math,
+                    .m = batch,
+                    .n = units,
+                    .k = gates,
+                    .a = static_cast<const char*>(d.gates) + first * row * tile::element_bytes(layer.type),
+                    .a_strides = {row, 1},
+                    .b = d.recurrent,
+                    .b_strides = {units, 1},
+                    .d = d.dhx,
+                    .d_row = units};
+    if (const Status status = product(site, p); status != GPUDNN_STATUS_SUCCESS) *site.failure = status;
+  }
+}
+
 kernels::RnnLayer one_direction(const kernels::RnnLayer& layer, int k) {
   kernels::RnnLayer one = layer;
   one.directions = 1, one.direction[0] = layer.direction[k];
@@ -149,7 +180,7 @@ bool sweep_by_products(const Site& site, const kernels::RnnLayer& layer, bool ba
     }
     kernels::launch_rnn_units(l, i, backward, site.launch.stream);
   }
-  if (backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
+  if (backward) backward_first(site, layer);
   return true;
 }
 
@@ -266,7 +297,7 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
     runs = launch(r, site.launch.stream);
   }
   if (runs && backward) {
-    for (const kernels::RnnLayer& l : layers) kernels::launch_rnn_backward_first(l, site.launch.stream);
+    for (const kernels::RnnLayer& l : layers) backward_first(site, l);
   }
   return runs;
 }
@@ -324,7 +355,7 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   const bool runs = rnn_split_is_wide(split.shape) ? wide(split, backward, site.launch.stream)
                     : split.shape.direct           ? direct(split, backward, site.launch.stream)
                                                    : others(split, site.launch.stream);
-  if (runs && backward) kernels::launch_rnn_backward_first(layer, site.launch.stream);
+  if (runs && backward) backward_first(site, layer);
   return runs;
 }
 
