@@ -5,6 +5,7 @@
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/gpu_relaxed.cuh"
 #include "kernels/ptx/gpu_relaxed_u64.cuh"
+#include "kernels/ptx/ld_shared_if.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/st_async.cuh"
 #include "kernels/rnn/resident.hpp"
@@ -34,6 +35,11 @@ struct RnnGemvBlock {
   static constexpr int kGroups = kWarps / kParts;
   static constexpr int kUnits = kWarpUnits * kGroups;
   static constexpr int kStates = kBackward ? G : 1;  // rows of states of a sequence
+  // States of sequences alone are loaded. Forward it takes more shuffles behind the product.
+  static constexpr bool kFewLoads = !kFloats && (kBackward || kAcross > 0);
+  static_assert(!kFewLoads || kBackward || G == 4, "each lane asks for one gate");
+  // Of launches with lanes for products.
+  static constexpr bool kPipes = G == 4 && kCluster && kWarps == 8 && !kBackward && !kFloats;
   static constexpr int kPlaces = kRnnGemvPlaces;
   static constexpr int kRows = kPlaces * kStates;
   // Elements of a row in shared memory: zeros behind its states; loads of 16 bytes meet no bank twice.
@@ -80,8 +86,8 @@ struct RnnGemvBlock {
     own = padded * kStates;
     unit0 = static_cast<int>(blockIdx.x) * kUnits + thread / 32 % kGroups * kWarpUnits;
     const int vectors = padded / kColumns;
-    // The first part is whole groups of vectors: what is loaded behind the last one are zeros.
-    const int first_part = kParts == 1 ? vectors : (vectors + 15) / 16 * 8;
+    // Halves, or backward whole groups of vectors: what is loaded behind the last one are zeros.
+    const int first_part = kParts == 1 ? vectors : kBackward ? (vectors + 15) / 16 * 8 : (vectors + 1) / 2;
     first = part * first_part;
     count = part == 0 ? first_part : vectors - first_part;
     if (kAcross > 0 && lane.neighbour >= 0) across = count;
@@ -89,6 +95,13 @@ struct RnnGemvBlock {
     ptx::pin(states);
     across_states = states + bytes(2 * kBuffer + thread / 32 * kAcrossBuffer);
     ptx::pin(across_states);
+  }
+  // Through L2 a row lies in several copies, each of all sequences, of which a block looks at one: where all look at
+  // the same lines, they wait for each other.
+  __device__ __forceinline__ int copies() const { return kCluster ? 1 : p.copies; }
+  __device__ __forceinline__ std::int64_t row_elements() const { return std::int64_t{own} * copies(); }
+  __device__ __forceinline__ int own_copy() const {
+    return kCluster ? 0 : static_cast<int>(blockIdx.x) % copies() * batch * own;
   }
   __device__ __forceinline__ static std::uint32_t bytes(int elements) {
     return static_cast<std::uint32_t>(elements * static_cast<int>(sizeof(T)));
@@ -98,7 +111,8 @@ struct RnnGemvBlock {
     return static_cast<U*>(__cvta_shared_to_generic(address));
   }
   __device__ __forceinline__ T* rows_of(int which) const {
-    return reinterpret_cast<T*>(static_cast<unsigned char*>(p.exchange) + which * p.lane_bytes);
+    const int number = kPipes && p.pipes ? which / 2 : which;
+    return reinterpret_cast<T*>(static_cast<unsigned char*>(p.exchange) + number * p.lane_bytes);
   }
 
   // What the lane finishes: a gate of a unit of the warp of one sequence.
@@ -149,7 +163,7 @@ struct RnnGemvBlock {
     for (int v = 0; v < kOwn + kAcross; ++v) {
 #pragma unroll
       for (std::uint32_t& word : weights[v]) word = 0;
-      if (v < kOwn && v < count) load_weights(v, v, false);
+      if (v < kOwn && v < count) load_weights(v, v, kPipes && lane.multiplies);
       if (v >= kOwn && v - kOwn < across) load_weights(v, v - kOwn, true);
     }
   }
@@ -221,16 +235,23 @@ struct RnnGemvBlock {
   __device__ __forceinline__ void multiply(std::uint32_t rows, int there) {
     constexpr int kAtOnce = kVectors == 16 ? 8 : 4;  // vectors that are loaded before the first is multiplied
     const std::uint32_t now = rows + bytes(column(0));
+    // 16 bits: the row of the lane's column. Where a column without a sequence is nobody's, it is not loaded, and
+    // nobody reads its sums: a load takes as long as there are lanes that load.
+    const int of_column = kBackward ? id / 16 : kFewLoads ? id / 4 : id / 4 % 2;
+    const int of_gate = kBackward && id / 4 % 4 < G ? id / 4 % 4 : 0;
+    const bool loads = of_column < batch;
+    const int state_row = (loads || kFewLoads ? of_column : 0) * kStates + of_gate;
     const auto load = [&](int row, int begin, uint4(&loaded)[kAtOnce]) {
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        loaded[i] = *shared<const uint4>(now + bytes(row * kRowElements + (begin + i) * kColumns));
+        const std::uint32_t at = now + bytes(row * kRowElements + (begin + i) * kColumns);
+        if constexpr (kFewLoads) {
+          loaded[i] = ptx::ld_shared_if(loads, at);
+        } else {
+          loaded[i] = *shared<const uint4>(at);
+        }
       }
     };
-    // 16 bits: the row of the lane's column.
-    const int of_column = kBackward ? id / 16 : id / 4 % 2;
-    const int of_gate = kBackward && id / 4 % 4 < G ? id / 4 % 4 : 0;
-    const int state_row = (of_column < batch ? of_column : 0) * kStates + of_gate;
 #pragma unroll
     for (int begin = 0; begin < kVectors; begin += kAtOnce) {
       if (begin >= there) break;
@@ -249,7 +270,11 @@ struct RnnGemvBlock {
       } else {
         load(state_row, begin, loaded);
 #pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) multiply_16_bits(kFrom + begin + i, begin + i, loaded[i]);
+        for (int i = 0; i < kAtOnce; ++i) {
+          // What is loaded behind the last vector are zeros.
+          if (kParts > 1 && !kBackward && begin > 0 && begin + i >= there) break;
+          multiply_16_bits(kFrom + begin + i, begin + i, loaded[i]);
+        }
       }
     }
   }
@@ -294,7 +319,7 @@ struct RnnGemvBlock {
   // From L2. Warps that finish no units begin.
   __device__ __forceinline__ void receive(const T* from, int step) {
     constexpr int kMost = kStates;  // vectors of a thread
-    // Exact for multiples of a vector below 2^13 and rows of 512 to 1024 elements.
+    // Exact for multiples of a vector below 2^13 and rows of 288 to 1024 elements, a multiple of 32.
     constexpr int kRowShift = 20;
     const int part_of_row = ((1 << kRowShift) + padded - 1) / padded;
     const int begin = (thread + kThreads / 2) % kThreads;
@@ -370,13 +395,47 @@ struct RnnGemvBlock {
         mine += __shfl_xor_sync(0xffffffffu, mine, 16);
         total[0] = mine + __shfl_xor_sync(0xffffffffu, mine, 1);
       } else {
-        const float got0 = __shfl_xor_sync(0xffffffffu, upper ? s[0] : s[1], 16);
-        const float got1 = __shfl_xor_sync(0xffffffffu, upper ? s[2] : s[3], 16);
-        total[0] = upper ? got0 : s[0];
-        total[1] = upper ? s[1] : got0;
-        total[2] = upper ? got1 : s[2];
-        if constexpr (N == 4) total[3] = upper ? s[3] : got1;
+        if constexpr (kFewLoads) {
+          // The lane's gate alone is asked for.
+          float got[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) got[i] = __shfl_sync(0xffffffffu, s[i], gate() % 2 * 16 + unit() * 4);
+          const float low = upper ? got[1] : got[0];
+          const float high = upper ? got[3] : got[2];
+#pragma unroll
+          for (float& sum : total) sum = gate() < 2 ? low : high;
+        } else {
+          const float got0 = __shfl_xor_sync(0xffffffffu, upper ? s[0] : s[1], 16);
+          const float got1 = __shfl_xor_sync(0xffffffffu, upper ? s[2] : s[3], 16);
+          total[0] = upper ? got0 : s[0];
+          total[1] = upper ? s[1] : got0;
+          total[2] = upper ? got1 : s[2];
+          if constexpr (N == 4) total[3] = upper ? s[3] : got1;
+        }
       }
+    }
+  }
+  // A lane for products: of all steps, as soon as the states of one have come.
+  __device__ __forceinline__ void make_products(std::int64_t first_row, std::int64_t rows_of_step) {
+    static_assert(!kPipes || kThreads * kVector >= kRows * kOwn * kColumns, "a thread takes a vector");
+    const T* from = rows_of(lane.neighbour) + first_row * own;
+    T* to = static_cast<T*>(d.products) + (first_row + place()) * l.pre_row + gate() * l.pre_gate + unit0;
+    const bool stores = place() < batch && unit() == 0 && unit0 < l.units;
+#pragma unroll 1
+    for (int step = 0; step < l.rows.steps; ++step) {
+      receive(from, step);
+      __syncthreads();
+      clear();
+      multiply_own(step);
+      float total[4];
+      take_sums(total);
+      const float mine = gate() < 2 ? (gate() == 0 ? total[0] : total[1]) : gate() == 2 ? total[2] : total[3];
+      const Payload payload = gather(mine);
+      if constexpr (!kFloats) {
+        if (stores) ptx::st_relaxed_gpu_u64(to, payload);
+      }
+      from += rows_of_step * own;
+      to += rows_of_step * l.pre_row;
     }
   }
   __device__ __forceinline__ void meet_parts(float (&s)[4]) {
@@ -413,10 +472,10 @@ struct RnnGemvBlock {
       if (has_target(i)) ptx::st_async(states_there[i] + buffer, payload, barriers_there[i] + barrier);
     }
   }
-  // To the row of the exchange of sequence 0.
+  // To the row of the exchange of sequence 0: a lane a copy.
   __device__ __forceinline__ void store_in_exchange(T* row, const Payload& payload) const {
-    if (part != 0 || place() >= batch || !has_row() || number() != 0) return;
-    T* const to = row + place() * own + ((kBackward ? row_of_gate() : 0) * padded + unit0);
+    if (part != 0 || place() >= batch || !has_row() || number() >= copies()) return;
+    T* const to = row + (number() * batch + place()) * own + ((kBackward ? row_of_gate() : 0) * padded + unit0);
     if constexpr (kFloats) {
       ptx::st_relaxed_gpu_v2(
           to, {std::uint64_t{__float_as_uint(payload.y)} << 32 | std::uint64_t{__float_as_uint(payload.x)},

@@ -19,7 +19,8 @@
 // L2, in words that say themselves that they have come; threads of the block take them to shared memory.
 //
 // Lanes above the first may take their inputs within the launch, as in `resident_sm90.cuh`: the neighbour's words of
-// the same step are multiplied before the wait for the own states.
+// the same step are multiplied before the wait for the own states. Where a block's registers do not hold the
+// neighbour's weights beside its own, lanes of their own make these products: the next layer finds them as words in L2.
 //
 // A scheduler has one or two warps, so a step takes as long as its instructions follow each other: a lane has one gate
 // of a unit of a sequence, and addresses are added to from step to step.
@@ -49,8 +50,14 @@ __global__ void __launch_bounds__(kWarps * 32, 1) rnn_gemv_sm90(const __grid_con
   const bool falls = d.downwards != kBackward;
   const std::int64_t first_row = falls ? (steps - 1) * std::int64_t{block.batch} : 0;
   const std::int64_t rows_of_step = falls ? -block.batch : block.batch;
+  if constexpr (Block::kPipes) {
+    if (block.lane.multiplies) {
+      block.make_products(first_row, rows_of_step);
+      return;
+    }
+  }
   Finisher finisher(block, first_row, rows_of_step);
-  RnnGemvStream<T> rows(block.rows_of(which), first_row, rows_of_step, block.own, 0);
+  RnnGemvStream<T> rows(block.rows_of(which), first_row, rows_of_step, block.row_elements(), 0);
   RnnGemvStream<const T> across_rows(block.across > 0 ? block.rows_of(block.lane.neighbour) : nullptr, first_row,
                                      rows_of_step, block.own, 0);
   const bool has_first = !kBackward && d.hx != nullptr;
@@ -68,14 +75,16 @@ __global__ void __launch_bounds__(kWarps * 32, 1) rnn_gemv_sm90(const __grid_con
       if (goes_on) block.look_across(across_rows.at);
       block.multiply_across();
     }
-    if (step > 0) block.wait(rows.at - rows.step, step);
+    if (step > 0) block.wait(rows.at - rows.step + block.own_copy(), step);
     if (step > 0 || has_first) block.multiply_own(step);
     float total[Finisher::kSums];
     block.take_sums(total);
     if (block.part == 0) {
       const typename Block::Payload payload = block.gather(finisher.finish(total));
       if (kCluster && goes_on) block.send(step, payload);
-      if (kCluster ? kAcross > 0 && block.lane.feeds : goes_on) block.store_in_exchange(rows.at, payload);
+      if (kCluster ? (kAcross > 0 || Block::kPipes) && block.lane.feeds : goes_on) {
+        block.store_in_exchange(rows.at, payload);
+      }
       finisher.store();
     }
     rows.advance();
@@ -131,7 +140,7 @@ bool launch_rnn_gemv_cell(const RnnResident& p, cudaStream_t stream) {
   constexpr int kNarrow = 4;
   constexpr int kWide = 8;
   constexpr bool kFloats = sizeof(T) == 4;
-  if (p.lanes > 1 && (p.lane[0].neighbour >= 0 || p.lane[1].neighbour >= 0)) {
+  if (p.lanes > 1 && !p.pipes && (p.lane[0].neighbour >= 0 || p.lane[1].neighbour >= 0)) {
     if constexpr (G == 4) {
       constexpr int kMost = kFloats ? 4 : 8;
       return p.backward ? launch_rnn_gemv_block<T, G, kMost, kMost, kNarrow, true, true>(p, stream)

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/ptx/gpu_relaxed_u16.cuh"
 #include "kernels/rnn/unit_sm90.cuh"
 
 namespace gpudnn::kernels {
@@ -84,11 +85,28 @@ struct RnnGemvForward {
   }
   __device__ __forceinline__ void fetch(bool /*is_last*/) {
     if (pre.at == nullptr) return;
-    raw = rnn_raw<T>(pre.at);
+    raw = look();
     pre.advance();
+  }
+  __device__ __forceinline__ RnnRaw<T> look() const {
+    if constexpr (Block::kPipes) {
+      return ptx::ld_relaxed_gpu_u16(pre.at);
+    } else {
+      return rnn_raw<T>(pre.at);
+    }
+  }
+  // Of a lane for products: looked for until they have come.
+  __device__ __forceinline__ void await_products() {
+    constexpr std::uint32_t kMissing = 0xffffu;
+    while (true) {
+      const bool missing = b.lane.awaits && pre.at != nullptr && raw == kMissing;
+      if (!__any_sync(0xffffffffu, missing)) return;
+      if (missing) raw = ptx::ld_relaxed_gpu_u16(pre.at - pre.step);
+    }
   }
   // What has been fetched, without the product with R.
   __device__ __forceinline__ void prepare() {
+    if constexpr (Block::kPipes) await_products();
     x = bias + (pre.at != nullptr ? rnn_value<T>(raw) : 0.0f);
     if constexpr (G == 3) x_of_n = b.of_gate(x, 2);
     before = G == 4 && l.clips ? Unit::clip(l, kept) : kept;

@@ -48,6 +48,10 @@ struct RnnResidentLane {
   RnnDirection d;
   std::int32_t neighbour = -1;
   bool feeds = false;  // it is the neighbour of another
+  // Of launches with lanes for products: this is one, for the layer above its neighbour; it takes what such a one
+  // makes.
+  bool multiplies = false;
+  bool awaits = false;
 };
 
 struct RnnResident {
@@ -57,8 +61,10 @@ struct RnnResident {
   bool whole = false;    // float is not cut to TF32
   bool vectors = false;  // weights and first states in vectors of 16 bytes
   RnnLayer layer;        // its directions say nothing
+  bool pipes = false;    // every other lane is one for products, which has no part of the exchange
   std::int32_t lanes = 1;
   std::int64_t lane_bytes = 0;  // of the exchange
+  std::int32_t copies = 1;      // of each row: blocks that look for it do so in different places
   void* exchange = nullptr;     // all bits set
   RnnResidentShape shape;
   RnnResidentLane lane[kRnnResidentLanes];
@@ -78,6 +84,7 @@ struct RnnResident {
 // Sweeps of few sequences of equal length, whose steps are matrix-vector products (gemv_sm90.cuh): most units.
 constexpr int kRnnGemvPlaces = 2;
 constexpr int kRnnGemvClusterUnits = 512;  // of a lane that one cluster takes
+constexpr int kRnnGemvCopies = 4;          // of states that go through L2
 constexpr int rnn_gemv_units(RnnCell cell, bool across, int element_bytes) {
   if (rnn_gates(cell) == 1 || (across && cell == RnnCell::gru)) return 0;
   if (element_bytes == 2) return across ? 256 : 1024;
@@ -86,6 +93,13 @@ constexpr int rnn_gemv_units(RnnCell cell, bool across, int element_bytes) {
 constexpr bool rnn_gemv_takes(const RnnLayer& l, bool across) {
   return l.rows.batch <= kRnnGemvPlaces && l.rows.offsets == nullptr && l.units % 8 == 0 &&
          l.units <= rnn_gemv_units(l.cell, across, tile::element_bytes(l.type));
+}
+// Layers of an LSTM whose W and R together no cluster holds go forward a step apart, too: with lanes for the products
+// between them.
+constexpr bool rnn_gemv_pipes(const RnnLayer& l, int layers, bool backward) {
+  return !backward && l.cell == RnnCell::lstm && tile::element_bytes(l.type) == 2 && layers > 1 &&
+         2 * layers - 1 <= kRnnResidentLanes && rnn_gemv_takes(l, false) && l.units > rnn_gemv_units(l.cell, true, 2) &&
+         l.units <= kRnnGemvClusterUnits;
 }
 // False: as above.
 [[nodiscard]] bool launch_rnn_gemv_f16(const RnnResident& resident, CUstream_st* stream);

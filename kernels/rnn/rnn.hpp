@@ -125,6 +125,8 @@ struct RnnDirection {
   void* carry_c = nullptr;  // C [batch, H] by place: gradient of c one step back
   void* carry_h = nullptr;  // C [batch, H] by place: what of the gradient of h bypasses the product (GRU)
   void* dh = nullptr;       // T [rows, P]: gradient of the projected h
+  // T, as pre: where a launch of several layers puts this layer's products with W, if it does; null: there is no room.
+  void* products = nullptr;
 };
 
 struct RnnLayer {

@@ -63,6 +63,15 @@ double cycles_of(RnnWeights* plan, bool rest, int multiprocessors) {
          divide_up(all - whole, slots) * (divide_up(k_tiles, splits) * k_tile + store / splits + sums);
 }
 
+bool is_whole(const RnnWeights& weights, int width) {
+  for (int i = 0; i < weights.groups; ++i) {
+    for (const RnnWeightsMatrix& matrix : weights.group[i].matrix) {
+      if (matrix.n % width != 0) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 RnnWeightsPart rnn_weights_part(std::int64_t rows_of_a, std::int64_t row_of_a, std::int64_t rows) noexcept {
@@ -93,9 +102,10 @@ void plan_rnn_weights(RnnWeights* weights, int multiprocessors) noexcept {
   };
   for (const int width : kRnnWeightsWidths) {
     offer(width, 1, false);
+    // Pairs are resident on all multiprocessors. Of matrices that leave tiles in part empty this took longer.
+    if (width == 256 && is_whole(*weights, width)) offer(width, 2, true);
     for (const int splits : {2, 3, 4, 6, 8}) {
       if (splits > rnn_weights_max_splits(width)) break;
-      if (splits == 2) offer(width, splits, true);  // pairs are resident on all multiprocessors
       offer(width, splits, false);
     }
   }

@@ -571,6 +571,7 @@ TEST_P(RnnTwentyRounds, GiveTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Rnn, RnnTwentyRounds,
                          testing::Values("rnn train f16 lstm l3 uni t20b1 in24 h256 p256 bias=double packed",
+                                         "rnn train f16 lstm l3 uni t20b2 in24 h512 p512 bias=double packed",
                                          "rnn train f32 lstm l1 bi t20b2 in24 h200 p200 bias=double seq math=fma",
                                          "rnn train f16 gru l1 uni t9b1 in24 h640 p640 bias=double packed",
                                          "rnn train f16 lstm l2 uni t9b33 in24 h64 p64 bias=double seq",

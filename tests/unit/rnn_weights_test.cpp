@@ -27,11 +27,12 @@ RnnWeights random_list(Random* random) {
   weights.groups = static_cast<std::int32_t>(random->between(1, kernels::kRnnWeightsGroups));
   const auto rows =
       static_cast<std::int32_t>(random->chance(0.5) ? random->between(1, 200) : random->between(1, 30000));
+  const bool is_whole = random->chance(0.3);
   for (std::int32_t i = 0; i < weights.groups; ++i) {
     weights.group[i].m = static_cast<std::int32_t>(random->between(1, 4100));
     for (kernels::RnnWeightsMatrix& matrix : weights.group[i].matrix) {
       if (&matrix != weights.group[i].matrix && random->chance(0.3)) continue;
-      matrix.n = static_cast<std::int32_t>(random->between(1, 1100));
+      matrix.n = static_cast<std::int32_t>(is_whole ? 256 * random->between(1, 4) : random->between(1, 1100));
       matrix.part[0] = kernels::rnn_weights_part(rows, 0, rows);
     }
   }

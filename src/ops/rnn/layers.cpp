@@ -105,6 +105,9 @@ class Layers : Call {
       }
       if (layer > 0) {
         d.across = weight(weight_block(net_, layer).input);
+        if (net_.has_input_matrix(0)) {
+          d.products = training() ? d.gates : element_at(work_.products, (layer - 1) * count_ * gates_row(), bytes_);
+        }
       } else if (net_.has_input_matrix(0)) {
         void* const pre = training() ? d.gates : work_.pre[0];
         d.pre = pre;

@@ -10,6 +10,7 @@
 #include "kernels/rnn/resident.hpp"
 #include "kernels/rnn/split.hpp"
 #include "ops/dropout/problem.hpp"
+#include "ops/element_type.hpp"
 #include "ops/rnn/call.hpp"
 
 namespace gpudnn::rnn {
@@ -45,9 +46,24 @@ void take_exchange(const Problem& problem, Pass pass, Workspace* w, Regions* reg
   w->exchange_room =
       std::max(w->exchange_room, kernels::rnn_split_most_exchange_bytes(n.kind(), n.hidden, s.batch, s.steps, lanes,
                                                                         backward, static_cast<int>(element_bytes(n))));
+  if (n.hidden > kernels::kRnnGemvClusterUnits && s.batch <= kernels::kRnnGemvPlaces &&
+      n.hidden <= kernels::rnn_gemv_units(n.kind(), false, static_cast<int>(element_bytes(n)))) {
+    w->exchange_room = std::max(w->exchange_room, kernels::kRnnGemvCopies * n.directions() * w->exchange_bytes);
+  }
   w->exchange = regions->take(w->exchange_room);
 }
 #endif
+
+// Layers of values may run in one launch that makes the products between them, too.
+bool may_pipe(const Problem& problem) noexcept {
+  const Network& n = problem.net;
+  kernels::RnnLayer l;
+  l.cell = n.kind();
+  l.type = element_type(n.type);
+  l.units = n.hidden;
+  l.rows.batch = problem.sequences.batch;
+  return may_pipeline(problem, Pass::infer) && kernels::rnn_gemv_pipes(l, n.layers, false);
+}
 
 void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexcept {
   const Network& n = problem.net;
@@ -62,6 +78,7 @@ void take_forward(const Problem& problem, Workspace* w, Regions* regions) noexce
                                   std::int64_t{problem.sequences.batch} * n.hidden * sum_bytes(n));
     if (n.projects()) w->hidden[d] = regions->take(rows * n.hidden * element_bytes(n));
   }
+  if (may_pipe(problem)) w->products = regions->take((n.layers - 1) * rows * n.gates_row(false) * element_bytes(n));
   if (n.layers > 1 || has_own_layout(problem)) {
     w->y[0] = regions->take(rows * n.output_width() * element_bytes(n));
     if (n.layers > 1) w->y[1] = regions->take(rows * n.output_width() * element_bytes(n));

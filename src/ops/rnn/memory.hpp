@@ -81,6 +81,7 @@ struct Workspace {
   void* x = nullptr;                // rows of x or dx; the latter are where d[0] is
   // forward without a reserve space
   void* pre[kMaxDirections] = {};
+  void* products = nullptr;  // of all layers but the first, where one launch makes them
   void* cells[kMaxDirections] = {};
   void* hidden[kMaxDirections] = {};
   void* y[2] = {};

@@ -262,11 +262,29 @@ kernels::RnnResident resident_of(const Site& site, std::span<const kernels::RnnL
   }
   return r;
 }
+// The same with a lane for products between any two layers.
+kernels::RnnResident piped(const kernels::RnnResident& layers) {
+  kernels::RnnResident r = layers;
+  r.pipes = true;
+  r.lanes = 2 * layers.lanes - 1;
+  for (int i = 0; i < layers.lanes; ++i) {
+    kernels::RnnResidentLane& lane = r.lane[2 * i];
+    lane = layers.lane[i];
+    lane.neighbour = -1;
+    if (i == 0) continue;
+    lane.d.pre = lane.d.products;
+    lane.awaits = true;
+    kernels::RnnResidentLane& between = r.lane[2 * i - 1];
+    between = {.d = {.across = lane.d.across, .products = lane.d.products}, .neighbour = 2 * i - 2};
+    between.multiplies = true;
+  }
+  return r;
+}
 bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, bool backward) {
   if (site.exchange == nullptr) return false;
   kernels::RnnResident r = resident_of(site, layers, backward);
   if (r.shape.units == 0) return false;
-  const auto bytes = static_cast<std::size_t>(r.lanes * r.lane_bytes);
+  auto bytes = static_cast<std::size_t>(r.lanes * r.lane_bytes);
   const auto launch = layers[0].type == tile::ElementType::f16    ? kernels::launch_rnn_resident_f16
                       : layers[0].type == tile::ElementType::bf16 ? kernels::launch_rnn_resident_bf16
                                                                   : kernels::launch_rnn_resident_f32;
@@ -277,14 +295,32 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   bool is_empty = false;
   const auto empties = [&] { return is_empty || (is_empty = empty_exchange()); };
   const bool across = layers.size() > 1;
+  const bool pipes = kernels::rnn_gemv_pipes(layers[0], static_cast<int>(layers.size()), backward);
+  if (pipes && layers[1].direction[0].products == nullptr) return false;
   if (across && !empties()) return false;
   bool runs = false;
-  if (kernels::rnn_gemv_takes(layers[0], across)) {
-    const auto gemv = layers[0].type == tile::ElementType::f16    ? kernels::launch_rnn_gemv_f16
-                      : layers[0].type == tile::ElementType::bf16 ? kernels::launch_rnn_gemv_bf16
-                                                                  : kernels::launch_rnn_gemv_f32;
+  const auto gemv = layers[0].type == tile::ElementType::f16    ? kernels::launch_rnn_gemv_f16
+                    : layers[0].type == tile::ElementType::bf16 ? kernels::launch_rnn_gemv_bf16
+                                                                : kernels::launch_rnn_gemv_f32;
+  if (pipes) {
+    for (const kernels::RnnLayer& l : layers.subspan(1)) {
+      const std::int64_t products = std::int64_t{l.rows.steps} * l.rows.batch * l.pre_row;
+      if (cuda::fill(site.launch.device, site.launch.stream, l.direction[0].products, 0xff,
+                     static_cast<std::size_t>(products * tile::element_bytes(l.type))) != GPUDNN_STATUS_SUCCESS) {
+        return false;
+      }
+    }
+    r.in_clusters = true;
+    runs = gemv(piped(r), site.launch.stream);
+  } else if (kernels::rnn_gemv_takes(layers[0], across)) {
     r.in_clusters = layers[0].units <= kernels::kRnnGemvClusterUnits;
-    if (!r.in_clusters && !empties()) return false;
+    if (!r.in_clusters) {
+      if (!across && bytes * kernels::kRnnGemvCopies <= static_cast<std::size_t>(site.exchange_room)) {
+        r.copies = kernels::kRnnGemvCopies;
+        r.lane_bytes *= r.copies, bytes *= kernels::kRnnGemvCopies;
+      }
+      if (!empties()) return false;
+    }
     runs = gemv(r, site.launch.stream);
   }
   if (!runs) {
@@ -451,6 +487,7 @@ bool pipelines(const Site& site, const kernels::RnnLayer& layer, int layers, boo
   const auto shape = kernels::rnn_resident_shape(layer.cell, layer.units, layer.rows.batch, layers, true, backward,
                                                  bytes, multiprocessors);
   if (shape.units == 0) return false;
+  if (kernels::rnn_gemv_pipes(layer, layers, backward)) return true;
   if (layer.tensor_cores) {
     constexpr double kProduct = 15;  // us, with W of a layer: within the launch there is none
     const double together =
