@@ -30,7 +30,7 @@ struct RnnGemvBlock {
   static constexpr int kColumns = 32;
   static constexpr int kSlices = kColumns / kVector;  // lanes that share a vector of columns
   static constexpr int kWarpUnits = 4;
-  static constexpr int kParts = kCluster ? 1 : 2;  // warps that divide the columns of their units
+  static constexpr int kParts = kCluster ? 1 : 32 / kOwn;  // warps that divide the columns of their units
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kGroups = kWarps / kParts;
   static constexpr int kUnits = kWarpUnits * kGroups;
@@ -86,10 +86,10 @@ struct RnnGemvBlock {
     own = padded * kStates;
     unit0 = static_cast<int>(blockIdx.x) * kUnits + thread / 32 % kGroups * kWarpUnits;
     const int vectors = padded / kColumns;
-    // Halves, or backward whole groups of vectors: what is loaded behind the last one are zeros.
-    const int first_part = kParts == 1 ? vectors : kBackward ? (vectors + 15) / 16 * 8 : (vectors + 1) / 2;
-    first = part * first_part;
-    count = part == 0 ? first_part : vectors - first_part;
+    // As many each, or backward whole groups of vectors: what is loaded behind the last one are zeros.
+    const int of_part = kParts > 1 && kBackward ? (vectors + 15) / 16 * 8 : (vectors + kParts - 1) / kParts;
+    first = part * of_part;
+    count = part + 1 < kParts ? of_part : vectors - first;
     if (kAcross > 0 && lane.neighbour >= 0) across = count;
     states = ptx::shared_address(tile::dynamic_shared());
     ptx::pin(states);
@@ -441,9 +441,13 @@ struct RnnGemvBlock {
   __device__ __forceinline__ void meet_parts(float (&s)[4]) {
     __shared__ float4 meeting[kWarps][32];
     meeting[thread / 32][id] = make_float4(s[0], s[1], s[2], s[3]);
-    ptx::barrier_sync(1 + thread / 32 % kGroups, 64);
-    const float4 other = meeting[(thread / 32 + kGroups) % (2 * kGroups)][id];
-    s[0] += other.x, s[1] += other.y, s[2] += other.z, s[3] += other.w;
+    ptx::barrier_sync(1 + thread / 32 % kGroups, 32 * kParts);
+#pragma unroll
+    for (int i = 0; i < kParts; ++i) {
+      const float4 of = meeting[thread / 32 % kGroups + i * kGroups][id];
+      s[0] = i == 0 ? of.x : s[0] + of.x, s[1] = i == 0 ? of.y : s[1] + of.y;
+      s[2] = i == 0 ? of.z : s[2] + of.z, s[3] = i == 0 ? of.w : s[3] + of.w;
+    }
   }
 
   // The warp's four values of the lane's sequence, as they lie in a row; all lanes of the warp come here.

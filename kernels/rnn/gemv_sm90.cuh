@@ -15,8 +15,8 @@
 // barrier there, as in `resident_sm90.cuh`. A warp that sends has read the states of the step before, so a buffer is
 // written again only when all warps have read it.
 //
-// Without clusters, where a layer is too wide for one: two warps divide the columns of their units; states go through
-// L2, in words that say themselves that they have come; threads of the block take them to shared memory.
+// Without clusters, where a layer is too wide for one: two warps or four divide the columns of their units; states go
+// through L2, in words that say themselves that they have come; threads of the block take them to shared memory.
 //
 // Lanes above the first may take their inputs within the launch, as in `resident_sm90.cuh`: the neighbour's words of
 // the same step are multiplied before the wait for the own states. Where a block's registers do not hold the
@@ -96,7 +96,7 @@ template <class T, int G, int kOwn, int kAcross, int kWarps, bool kBackward, boo
 bool launch_rnn_gemv_block(const RnnResident& p, cudaStream_t stream) {
   using Block = RnnGemvBlock<T, G, kOwn, kAcross, kWarps, kBackward, kCluster>;
   constexpr auto kKernel = &rnn_gemv_sm90<T, G, kOwn, kAcross, kWarps, kBackward, kCluster>;
-  constexpr unsigned kMaxBlocks = kCluster ? 16 : 64;
+  constexpr unsigned kMaxBlocks = kCluster ? 16 : 1024 / Block::kUnits;
   const auto blocks = static_cast<unsigned>(rnn_exchange_units(p.layer.units) / Block::kUnits);
   if (blocks > kMaxBlocks || !p.vectors) return false;
   cuda::allow_shared_memory<kKernel>(Block::kSharedBytes);
@@ -157,8 +157,10 @@ bool launch_rnn_gemv_cell(const RnnResident& p, cudaStream_t stream) {
       return p.backward ? launch_rnn_gemv_block<T, G, 16, 0, kWide, true, true>(p, stream)
                         : launch_rnn_gemv_block<T, G, 16, 0, kWide, false, true>(p, stream);
     }
-    return p.backward ? launch_rnn_gemv_block<T, G, 16, 0, kWide, true, false>(p, stream)
-                      : launch_rnn_gemv_block<T, G, 16, 0, kWide, false, false>(p, stream);
+    if (p.backward) return launch_rnn_gemv_block<T, G, 16, 0, kWide, true, false>(p, stream);
+    // Blocks of half the units where there is room for as many.
+    return (p.lanes == 1 && launch_rnn_gemv_block<T, G, 8, 0, kWide, false, false>(p, stream)) ||
+           launch_rnn_gemv_block<T, G, 16, 0, kWide, false, false>(p, stream);
   }
   return false;
 }

@@ -83,8 +83,8 @@ struct RnnResident {
 
 // Sweeps of few sequences of equal length, whose steps are matrix-vector products (gemv_sm90.cuh): most units.
 constexpr int kRnnGemvPlaces = 2;
-constexpr int kRnnGemvClusterUnits = 512;  // of a lane that one cluster takes
-constexpr int kRnnGemvCopies = 4;          // of states that go through L2
+constexpr int kRnnGemvClusterUnits = 512;                                  // of a lane that one cluster takes
+constexpr int rnn_gemv_copies(bool backward) { return backward ? 1 : 4; }  // of states that go through L2
 constexpr int rnn_gemv_units(RnnCell cell, bool across, int element_bytes) {
   if (rnn_gates(cell) == 1 || (across && cell == RnnCell::gru)) return 0;
   if (element_bytes == 2) return across ? 256 : 1024;

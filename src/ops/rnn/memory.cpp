@@ -48,7 +48,8 @@ void take_exchange(const Problem& problem, Pass pass, Workspace* w, Regions* reg
                                                                         backward, static_cast<int>(element_bytes(n))));
   if (n.hidden > kernels::kRnnGemvClusterUnits && s.batch <= kernels::kRnnGemvPlaces &&
       n.hidden <= kernels::rnn_gemv_units(n.kind(), false, static_cast<int>(element_bytes(n)))) {
-    w->exchange_room = std::max(w->exchange_room, kernels::kRnnGemvCopies * n.directions() * w->exchange_bytes);
+    w->exchange_room =
+        std::max(w->exchange_room, kernels::rnn_gemv_copies(backward) * n.directions() * w->exchange_bytes);
   }
   w->exchange = regions->take(w->exchange_room);
 }

@@ -315,9 +315,10 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   } else if (kernels::rnn_gemv_takes(layers[0], across)) {
     r.in_clusters = layers[0].units <= kernels::kRnnGemvClusterUnits;
     if (!r.in_clusters) {
-      if (!across && bytes * kernels::kRnnGemvCopies <= static_cast<std::size_t>(site.exchange_room)) {
-        r.copies = kernels::kRnnGemvCopies;
-        r.lane_bytes *= r.copies, bytes *= kernels::kRnnGemvCopies;
+      const int copies = kernels::rnn_gemv_copies(backward);
+      if (!across && bytes * static_cast<std::size_t>(copies) <= static_cast<std::size_t>(site.exchange_room)) {
+        r.copies = copies;
+        r.lane_bytes *= copies, bytes *= static_cast<std::size_t>(copies);
       }
       if (!empties()) return false;
     }
