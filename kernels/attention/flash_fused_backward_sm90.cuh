@@ -55,9 +55,9 @@
 // Head dimensions up to 192 of q and k beside 128 of v: dk and dv are 160 registers, so a tile has 32 queries. dq^T has
 // three panels; each warpgroup makes one of them and half of the middle one's queries.
 //
-// Grouped heads: the block of a key tile visits all query heads of the group, or, where tiles are few, of a part of it;
-// then dk and dv are left in float, and a last kernel adds up the parts. Rows beyond a sequence's length are cleared in
-// shared memory, as 0 times a NaN is none. Head dimensions are multiples of 8.
+// Grouped heads: the block of a key tile visits all query heads of the group, or, where tiles are few, of a part of it,
+// or a part of the tiles of queries; then dk and dv are left in float, and a last kernel adds up the parts. Rows beyond
+// a sequence's length are cleared in shared memory, as 0 times a NaN is none. Head dimensions are multiples of 8.
 //
 // Where shared memory is given back, one lane arrives for its warp, behind what all lanes do together (__syncwarp, or
 // wgmma). racecheck does not see that order: it names what the lanes read and the next copy writes. With every lane
@@ -733,7 +733,7 @@ class FusedConsumer {
     const int rows = warpgroup * 64 * kPanelBytes;
     if constexpr (C::kCarries) {
       // Where dS was that both warpgroups have read, and this one's rows of v.
-      if (!has_held) leave_rows();
+      if (!has_held || !p.writes_dv) leave_rows();  // else dv's rows make the warps meet behind their last dq
       tile::wait(&shared.ds_read[place.warpgroup ^ 1][turn.stage], turn.parity ^ 1);
       unsigned char* const of_ds = shared.ds[turn.stage] + warpgroup * C::kPartBytes;
       if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, has_held ? v() + rows : of_ds, factor, dv);

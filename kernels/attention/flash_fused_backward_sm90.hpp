@@ -75,6 +75,7 @@ struct FlashFusedBackwardParams {
   std::int32_t group = 1;            // query heads for each of them
   std::int32_t parts = 1;            // that the heads of a group are shared by
   std::int32_t members = 1;          // of a group in a part; the last one may have fewer
+  std::int32_t query_parts = 1;      // that the tiles of queries of so many heads are shared by; they divide `parts`
   // Sums of the parts: {parts, batch, heads of k, rows of a tile's multiple, head dimension}.
   float* partial_dk = nullptr;
   float* partial_dv = nullptr;

@@ -129,11 +129,15 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   FusedTile tile;
   static_cast<KeyTilePlace&>(tile) = key_tile_place(p, number);
   tile.row = tile.index * C::kRows;
-  const int first_member = tile.part * p.members;
+  const int first_member = tile.part / p.query_parts * p.members;
   tile.first_head = tile.head * p.group + first_member;
   tile.members = min(p.members, p.group - first_member);
   tile.sequence = sequence_of(p.mask, tile.batch);
   tile.queries = fused_queries<C>(p, tile.sequence, tile.row);
+  if (p.query_parts > 1) {
+    const int tiles_of_part = (p.query_tiles + p.query_parts - 1) / p.query_parts;
+    tile.queries.keep(tile.part % p.query_parts * tiles_of_part, tiles_of_part);
+  }
   if (p.alternates && number / p.blocks % 2 == 1) tile.queries.ascend();
   tile.by_elements = false;
   tile.scale_log2 = p.scale_log2;

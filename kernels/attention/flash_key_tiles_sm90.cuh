@@ -42,6 +42,13 @@ struct QueryTiles {
     if (j == last) return -1;
     return j + step < first ? end - 1 : j + step;
   }
+  // Of those without a window, the ones from `from` on, `tiles` at most.
+  __device__ __forceinline__ void keep(int from, int tiles) {
+    first = max(first, from);
+    end = min(end, from + tiles);
+    start = start < 0 || end <= first ? -1 : end - 1;
+    last = first;
+  }
   __device__ __forceinline__ void ascend() {
     if (start < 0) return;
     start = first;

@@ -29,6 +29,7 @@ struct FusedSpace {
   std::int64_t words = 0;
   std::int64_t parts = 1;    // of a group of query heads
   std::int64_t members = 1;  // of a part
+  std::int64_t query_parts = 1;
   std::int64_t partial_rows = 0, partial_floats = 0;
   std::int64_t maps_at = 0;  // bytes
   std::int64_t partial_at = 0;
@@ -103,6 +104,28 @@ std::int64_t members_of_part(const Problem& problem, const Device& device) {
   return (group + parts - 1) / parts;
 }
 
+// Parts that the tiles of queries are shared by where few tiles of keys, all of the same length, leave a last round of
+// blocks mostly empty: by the steps of a round, of which a tile's start and end take some three, and the sums' bytes.
+std::int64_t query_parts_of(const Problem& problem, const Device& device, std::int64_t tiles, std::int64_t steps,
+                            std::int64_t floats) {
+  constexpr std::int64_t kEnds = 3;
+  constexpr std::int64_t kPartsAtMost = 16;
+  constexpr std::int64_t kFloatsOfStep = 1 << 20;  // that are written and read again in the time of a step
+  const std::int64_t blocks = device.multiprocessors;
+  if (!sees_all(problem) || has_ragged(problem) || problem.has_dropout != 0) return 1;
+  if (problem.bias.rank != 0 && !has_options_of_keys(problem)) return 1;
+  const auto time = [&](std::int64_t parts) {
+    const std::int64_t rounds = (tiles * parts + blocks - 1) / blocks;
+    const std::int64_t sums = parts == 1 ? 0 : 2 + parts * floats / kFloatsOfStep;
+    return rounds * ((steps + parts - 1) / parts + kEnds) + sums;
+  };
+  std::int64_t best = 1;
+  for (std::int64_t parts = 2; parts <= std::min(kPartsAtMost, steps); ++parts) {
+    if (time(parts) < time(best) && 10 * time(parts) < 9 * time(1)) best = parts;
+  }
+  return best;
+}
+
 // With the causal mask alone, tiles of queries end where the queries do, as all tiles of keys see the last query. Not
 // of one tile of keys, which gains nothing, and whose dq is stored by TMA: what it stores must not start before the
 // first row. A multiple of 16, for which one block of dropout's generator is. Not of 8-bit floats, whose o is one.
@@ -142,6 +165,10 @@ FusedSpace fused_space(const Problem& problem, const Device& device) {
   const std::int64_t heads_k = problem.batch() * problem.heads_k();
   space.partial_rows = key_tiles(problem) * kernels::kFlashFusedRows;
   const std::int64_t sums = heads_k * space.partial_rows * (space.dim + kernels::flash_fused_dim_v(space.dim));
+  if (space.parts == 1) {
+    space.query_parts = query_parts_of(problem, device, key_tiles(problem) * heads_k, group * space.query_tiles, sums);
+    space.parts = space.query_parts;
+  }
   if (space.parts > 1) space.partial_floats = space.parts * sums;
   space.bytes = 4 * (space.dq_floats + space.row_floats + space.words + space.partial_floats);
   if (has_ragged(problem)) {
@@ -366,6 +393,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.batch = static_cast<std::int32_t>(problem.batch());
   params.parts = static_cast<std::int32_t>(space.parts);
   params.members = static_cast<std::int32_t>(space.members);
+  params.query_parts = static_cast<std::int32_t>(space.query_parts);
   params.batch_heads = params.batch * params.heads * params.parts;
   if (space.parts > 1) {
     params.partial_rows = space.partial_rows;
