@@ -75,6 +75,14 @@ def reference(p, torch, q, k, v, bias, d_o):
     return {"o": o.detach(), "stats": stats.detach(), "dQ": q.grad, "dK": k.grad, "dV": v.grad, "dS": s.grad}
 
 
+def make_plan(cudnn, graph):
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
+
+
 def redraw(torch, tensors):
     for tensor in tensors:
         if tensor is not None:
@@ -186,11 +194,7 @@ def build(problem, torch, cudnn, handle, expect=None):
             made(tensor, memory)
             if ragged:
                 tensor.set_ragged_offset(ragged[index])
-    graph.validate()
-    graph.build_operation_graph()
-    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    graph.check_support()
-    graph.build_plans()
+    make_plan(cudnn, graph)
 
     def draw():
         redraw(torch, (q, k, v, bias, d_o))
@@ -264,11 +268,7 @@ def build_float8(p, torch, cudnn, handle, expect=None):
             made(tensor, memory, float8)
     for tensor in amax:
         made(tensor, torch.ones(1, 1, 1, 1, device="cuda"), real)
-    graph.validate()
-    graph.build_operation_graph()
-    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-    graph.check_support()
-    graph.build_plans()
+    make_plan(cudnn, graph)
 
     def draw():
         redraw(torch, (q, k, v, d_o))
