@@ -10,69 +10,104 @@ namespace {
 
 using namespace flash;  // NOLINT
 
-// lse and delta: 16 lanes for each row, or 8 up to 64 columns; the rows of a block are of one head.
+// lse and delta: four lanes for each row. A lane asks for 128 columns of a row, or up to 64 columns of two rows, before
+// it uses any. The rows of a block are of one head.
 constexpr int kDeltaThreads = 256;
-static_assert(kFlashBackwardPitch % (kDeltaThreads / 8) == 0, "the rows of a block are of one head");
-template <class T>
-__global__ void __launch_bounds__(kDeltaThreads)
+constexpr int kDeltaLanes = 4;
+constexpr int kDeltaStep = kDeltaThreads / kDeltaLanes;
+static_assert(kFlashBackwardPitch % (kDeltaStep * 2) == 0, "the rows of a block are of one head");
+
+template <class T, int kDeltaRows>
+__global__ void __launch_bounds__(kDeltaThreads, 3)
     flash_delta_sm90(const __grid_constant__ FlashDeltaParams p, int lead) {
+  constexpr int kDeltaPacks = 4 / kDeltaRows;
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kDeltaThreads + threadIdx.x;
   if (thread < p.zeroed_words) p.zeroed[thread] = 0;
-  const int lanes = p.dim_v <= 64 ? 8 : 16;
-  const int rows = kDeltaThreads / lanes;
-  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
-  const auto blocks_of_head = static_cast<unsigned>(p.pitch) / rows;
+  const int lane = static_cast<int>(threadIdx.x) % kDeltaLanes;
+  const auto blocks_of_head = static_cast<unsigned>(p.pitch) / (kDeltaStep * kDeltaRows);
   const auto batch_head = static_cast<int>(blockIdx.x / blocks_of_head);
-  const int place = static_cast<int>(blockIdx.x % blocks_of_head) * rows + static_cast<int>(threadIdx.x) / lanes;
-  const std::int64_t index = batch_head * p.pitch + place;
-  const int row = place - lead;
+  const int first = static_cast<int>(blockIdx.x % blocks_of_head) * (kDeltaStep * kDeltaRows) +
+                    static_cast<int>(threadIdx.x) / kDeltaLanes;
   const int batch = batch_head / p.heads;
   const int head = batch_head % p.heads;
-  const bool inside = row >= 0 && row < sequence_of(p.mask, batch).length_q;
-  float sum = 0.0F;
-  if (inside) {
-    const T* const o = static_cast<const T*>(p.o.data) + row_offset(p.o, batch, head, row);
-    const T* const d_o = static_cast<const T*>(p.d_o.data) + row_offset(p.d_o, batch, head, row);
-    // Ragged sequences may start anywhere.
-    const bool aligned = ((reinterpret_cast<std::uintptr_t>(o) | reinterpret_cast<std::uintptr_t>(d_o)) & 15) == 0;
-    for (int column = 8 * lane; column < p.dim_v; column += 8 * lanes) {
-      float a[8], b[8];
-      if (aligned) {
-        tile::widen_pack<float>(tile::load_pack<T, 8>(o + column), a);
-        tile::widen_pack<float>(tile::load_pack<T, 8>(d_o + column), b);
-      } else {
+  const int length = sequence_of(p.mask, batch).length_q;
+  const T* const o = static_cast<const T*>(p.o.data) + row_offset(p.o, batch, head, first - lead);
+  const T* const d_o = static_cast<const T*>(p.d_o.data) + row_offset(p.d_o, batch, head, first - lead);
+  bool inside[kDeltaRows];
+  float stats[kDeltaRows];
+  float sums[kDeltaRows] = {};
 #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          a[e] = tile::widen<float>(o[column + e]);
-          b[e] = tile::widen<float>(d_o[column + e]);
-        }
+  for (int r = 0; r < kDeltaRows; ++r) {
+    const int row = first + r * kDeltaStep - lead;
+    inside[r] = row >= 0 && row < length;
+    stats[r] = inside[r] ? static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)] : -INFINITY;
+  }
+  const std::int64_t o_step = kDeltaStep * p.o.strides[2];
+  const std::int64_t d_o_step = kDeltaStep * p.d_o.strides[2];
+  // Ragged sequences may start anywhere.
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(o) | reinterpret_cast<std::uintptr_t>(d_o) |
+                         static_cast<std::uintptr_t>(2 * (o_step | d_o_step))) &
+                        15) == 0;
+  const int end = aligned ? p.dim_v : 0;
+#pragma unroll 1
+  for (int column = 8 * lane; column < end; column += 8 * kDeltaLanes * kDeltaPacks) {
+    tile::Pack<T, 8> packs[kDeltaRows][kDeltaPacks][2];
+#pragma unroll
+    for (int r = 0; r < kDeltaRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kDeltaPacks; ++i) {
+        const int at = column + 8 * kDeltaLanes * i;
+        if (!inside[r] || at >= p.dim_v) continue;
+        packs[r][i][0] = tile::load_pack<T, 8>(o + r * o_step + at);
+        packs[r][i][1] = tile::load_pack<T, 8>(d_o + r * d_o_step + at);
       }
+    }
 #pragma unroll
-      for (int e = 0; e < 8; ++e) sum = fmaf(a[e], b[e], sum);
+    for (int r = 0; r < kDeltaRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kDeltaPacks; ++i) {
+        if (!inside[r] || column + 8 * kDeltaLanes * i >= p.dim_v) continue;
+        float a[8], b[8];
+        tile::widen_pack<float>(packs[r][i][0], a);
+        tile::widen_pack<float>(packs[r][i][1], b);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) sums[r] = fmaf(a[e], b[e], sums[r]);
+      }
+    }
+  }
+#pragma unroll 1
+  for (int column = lane; !aligned && column < p.dim_v; column += kDeltaLanes) {
+#pragma unroll
+    for (int r = 0; r < kDeltaRows; ++r) {
+      if (!inside[r]) continue;
+      sums[r] =
+          fmaf(tile::widen<float>(o[r * o_step + column]), tile::widen<float>(d_o[r * d_o_step + column]), sums[r]);
     }
   }
 #pragma unroll
-  for (int step = 8; step > 0; step /= 2) {
-    const float others = __shfl_xor_sync(0xffffffffu, sum, step);
-    if (step < lanes) sum += others;
-  }
-  if (lane != 0) return;
-  float lse = INFINITY;
-  if (inside) {
-    const float stats = static_cast<const float*>(p.stats.data)[row_offset(p.stats, batch, head, row)];
-    if (holds_sum(stats)) lse = stats * kLog2E;
-    if (p.alibi_slopes != nullptr)
+  for (int r = 0; r < kDeltaRows; ++r) {
+#pragma unroll
+    for (int step = kDeltaLanes / 2; step > 0; step /= 2) sums[r] += __shfl_xor_sync(0xffffffffu, sums[r], step);
+    if (lane != 0) continue;
+    const int place = first + r * kDeltaStep;
+    float lse = holds_sum(stats[r]) ? stats[r] * kLog2E : INFINITY;
+    if (inside[r] && p.alibi_slopes != nullptr) {
       lse = fmaf(p.alibi_slopes[head] * kLog2E, static_cast<float>(place % p.tile_rows), lse);
+    }
+    p.lse[batch_head * p.pitch + place] = lse;
+    p.delta[batch_head * p.pitch + place] = sums[r];
   }
-  p.lse[index] = lse;
-  p.delta[index] = inside ? sum : 0.0F;
 }
 
+template <class T, int kDeltaRows>
+void launch_delta_rows(const FlashDeltaParams& params, int lead, CUstream_st* stream) {
+  const auto blocks = static_cast<unsigned>(params.pitch * params.batch_heads / (kDeltaStep * kDeltaRows));
+  cuda::launch_kernel(flash_delta_sm90<T, kDeltaRows>, {blocks, kDeltaThreads}, stream, params, lead);
+}
 template <class T>
 void launch_delta_type(const FlashDeltaParams& params, int lead, CUstream_st* stream) {
-  const int rows = kDeltaThreads / (params.dim_v <= 64 ? 8 : 16);
-  const auto blocks = static_cast<unsigned>(params.pitch * params.batch_heads / rows);
-  cuda::launch_kernel(flash_delta_sm90<T>, {blocks, kDeltaThreads}, stream, params, lead);
+  if (params.dim_v <= 64) return launch_delta_rows<T, 2>(params, lead, stream);
+  launch_delta_rows<T, 1>(params, lead, stream);
 }
 
 }  // namespace

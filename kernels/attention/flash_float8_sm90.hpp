@@ -18,7 +18,7 @@ struct FlashFloat8Params : FlashForwardParams {
 struct FlashFloat8Shape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
-constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 192}, {128, 128, 128, 192}, {256, 256, 128, 128}};
+constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 256}, {128, 128, 128, 192}, {256, 256, 128, 128}};
 
 // Bytes of a row of q and k that lie side by side in shared memory, and of keys of the turned v: TMA's swizzle.
 constexpr std::int32_t flash_float8_panel(std::int32_t extent) { return extent % 128 == 0 ? 128 : 64; }

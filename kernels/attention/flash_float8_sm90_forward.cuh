@@ -1,15 +1,22 @@
 // Attention forward for Hopper in 8-bit floats: o = softmax(scale q k^T, masked) v, P in e4m3.
 //
-// The roles and the order of work are those of flash_sm90_forward.cuh; what differs:
+// The roles are those of flash_sm90_forward.cuh: a producer thread loads by TMA, two warpgroups have 64 rows each. What
+// differs:
 //   - Products of 8 bits take both operands with the summed dimension side by side. q and k lie so; v comes turned, by
 //     a kernel before this one, which also changes the order of the keys in each 16: so a thread's elements of S, the
 //     accumulator of the first product, are its elements of P, the left operand of the second one, without any
 //     exchange; and the order of v's elements, so that a thread's sums are four neighbours of a row of o.
-//   - P is rounded before its row's sum is known. It is 2^(score - base), with the base such that the row's maximum is
-//     at 2^4 and may grow by a factor of 2^4.75 before anything is rescaled: P stays below e4m3's 448, numbers down to
-//     2^-10 of the maximum keep all bits, and warps seldom rescale their sums of o. The graph rounds p * scale_s, which
-//     differs by rounding alone where that does not leave e4m3's range.
+//   - A tile of keys is taken in two halves, h = 0, 1, 2 ... One group of products is P v of half h - 1 and S of half
+//     h + 1; the exponentials of half h run beside it. Once it is done S becomes powers of two in registers of their
+//     own, beside the last exponentials of h, and is free for the next group. No product is on its way where a loop
+//     ends: else ptxas waits for each one. The warpgroups take no turns: what one waits for, the other computes beside.
+//   - P is rounded before its row's sum is known. It is 2^x, x = score - base; the greatest x is 4 where the base is
+//     set, and the base stays until some x exceeds 4 + 4.75: P stays below e4m3's 448, numbers down to 2^-10 of the
+//     maximum keep all bits, and warps seldom rescale their sums of o. Where all scores of a tile count, no lane asks
+//     another for the maximum: x are compared as integers, three at a time, which is right for those above 0.
+//     The graph rounds p * scale_s, which differs by rounding alone where that does not leave e4m3's range.
 //   - The greatest p of a row is 1 over its sum, so amax_s costs nothing for each score.
+// The file is long because the kernel's steps share its registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,12 +33,14 @@ struct Float8Config {
   static constexpr int kDimV = kDimV_;
   static constexpr int kRows = kRows_;
   static constexpr int kColumns = kColumns_;
+  static constexpr int kHalf = kColumns / 2;
+  static constexpr int kSteps = kHalf / 32;  // of P v
+  static constexpr int kStepsBeside = 1;     // whose exponentials run beside the group of products
   static constexpr int kConsumers = kRows / 64;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
   static constexpr int kStages = kDimV <= 128 ? 3 : 2;
   static constexpr int kProducerRegisters = 24;
   static constexpr int kConsumerRegisters = 240;
-  static constexpr bool kTakesTurns = kDimV <= 128;
   static constexpr int kPanelQk = flash_float8_panel(kDimQk);
   static constexpr int kPanelV = flash_float8_panel(kColumns);
   static constexpr int kQBytes = kRows * kDimQk;
@@ -39,7 +48,7 @@ struct Float8Config {
   static constexpr int kVBytes = kColumns * kDimV;
   static constexpr float kOffset = 4.0F;
   static constexpr float kSlack = 4.75F;
-  static_assert(kConsumers == 2 && kColumns % 64 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
+  static_assert(kConsumers == 2 && kHalf % 32 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
 };
 
 template <class C>
@@ -60,6 +69,14 @@ __device__ __forceinline__ std::uint64_t byte_step(std::uint64_t base, int k) {
   constexpr int kSteps = kPanel / 32;
   return base + static_cast<std::uint64_t>(k / kSteps * (kRows * kPanel / 16) + k % kSteps * 2);
 }
+
+// A K-major operand from row `row` on, a multiple of 8.
+template <int kPanel>
+__device__ __forceinline__ std::uint64_t byte_rows(const unsigned char* shared, int row) {
+  return tile::operand_descriptor<kPanel>(shared, 0) + static_cast<std::uint64_t>(row * kPanel / 16);
+}
+
+constexpr float kLn2 = 0.69314718056F;
 
 __device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
 
@@ -153,16 +170,12 @@ class Float8Consumer {
   __device__ __forceinline__ Float8Consumer(const FlashFloat8Params& params, Float8Shared<C>& memory)
       : p(params),
         shared(memory),
-        q_base(tile::operand_descriptor<C::kPanelQk>(memory.q + place.warpgroup * 64 * C::kPanelQk, 0)) {
-    const float whole = p.scale * number_or_one(p.numbers.scores[0]) * number_or_one(p.numbers.scores[1]);
-    // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
-    scale = fmaxf(fabsf(whole), 1e-30F);
-    scale_log2 = scale * 1.44269504F;
-    negates = whole < 0.0F;
+        q_base(tile::operand_descriptor<C::kPanelQk>(
+            memory.q + __shfl_sync(0xffffffffu, place.warpgroup, 0) * 64 * C::kPanelQk, 0)) {
+    scale_log2 = p.scale * number_or_one(p.numbers.scores[0]) * number_or_one(p.numbers.scores[1]) * kLog2E;
   }
 
   __device__ __forceinline__ void run() {
-    if (C::kTakesTurns && place.warpgroup == C::kConsumers - 1) ptx::barrier_arrive(kTurn, 2 * kWarpgroup);
     tile::PipelineState<2> tile_turn;
     while (true) {
       tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
@@ -185,143 +198,193 @@ class Float8Consumer {
   }
 
  private:
-  __device__ __forceinline__ void ping_pong_wait() {
-    if constexpr (C::kTakesTurns) ptx::barrier_sync(kTurn + place.warpgroup, 2 * kWarpgroup);
-  }
-  __device__ __forceinline__ void ping_pong_pass() {
-    if constexpr (C::kTakesTurns) {
-      ptx::barrier_arrive(kTurn + (place.warpgroup + 1) % C::kConsumers, 2 * kWarpgroup);
-    }
-  }
   __device__ __forceinline__ void release(std::uint64_t* barrier) {
     if (place.lane == 0) ptx::mbarrier_arrive(barrier);
   }
 
-  // S = q k^T of the next stage of k.
-  __device__ __forceinline__ void issue_scores(float (&s)[C::kColumns / 2]) {
-    const std::uint64_t k_base = tile::operand_descriptor<C::kPanelQk>(shared.k[k_turn.stage], 0);
+  __device__ __forceinline__ void open_group() {
+    ptx::pin(out);
     ptx::pin(s);
     ptx::wgmma_fence();
+  }
+  // S = q k^T of a half of the stage of k.
+  template <int kSide>
+  __device__ __forceinline__ void issue_scores() {
+    const std::uint64_t k_base = byte_rows<C::kPanelQk>(shared.k[k_turn.stage], kSide * C::kHalf);
 #pragma unroll
     for (int k = 0; k < C::kDimQk / 32; ++k) {
-      ptx::wgmma_ss<T, T, C::kColumns>(s, byte_step<C::kRows, C::kPanelQk>(q_base, k),
-                                       byte_step<C::kColumns, C::kPanelQk>(k_base, k), k == 0 ? 0 : 1);
+      ptx::wgmma_ss<T, T, C::kHalf>(s, byte_step<C::kRows, C::kPanelQk>(q_base, k),
+                                    byte_step<C::kColumns, C::kPanelQk>(k_base, k), k == 0 ? 0 : 1);
     }
-    ptx::wgmma_commit_group();
   }
-  // O += P v of the next stage of v.
+  // O += P v of a half of the stage of v.
+  template <int kSide>
   __device__ __forceinline__ void issue_output() {
     const std::uint64_t v_base = tile::operand_descriptor<C::kPanelV>(shared.v[v_turn.stage], 0);
-    ptx::pin(out);
-    ptx::wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < C::kColumns / 32; ++k) {
-      ptx::wgmma_rs<T, T, C::kDimV>(out, weights[k], byte_step<C::kDimV, C::kPanelV>(v_base, k), 1);
+    for (int k = 0; k < C::kSteps; ++k) {
+      ptx::wgmma_rs<T, T, C::kDimV>(out, weights[kSide][k],
+                                    byte_step<C::kDimV, C::kPanelV>(v_base, kSide * C::kSteps + k), 1);
     }
-    ptx::wgmma_commit_group();
   }
 
-  __device__ __forceinline__ void hide(int first_of_tile, float (&s)[C::kColumns / 2]) {
+  __device__ __forceinline__ void hide(int first_of_half) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile.row + place.row() + 8 * half;
-      const int begin = first_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
-      const int end = end_column(p.mask, tile.sequence, row) - first_of_tile - place.column();
+      const int begin = first_column(p.mask, tile.sequence, row) - first_of_half - place.column();
+      const int end = end_column(p.mask, tile.sequence, row) - first_of_half - place.column();
 #pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
+      for (int i = 0; i < C::kHalf / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = 8 * i + e < end && 8 * i + e >= begin ? score : -INFINITY;
+          float& power = x[4 * i + 2 * half + e];
+          power = 8 * i + e < end && 8 * i + e >= begin ? power : -INFINITY;
         }
       }
     }
   }
 
-  // Scores to probabilities by the base, which the new maximum may move; `corrections` is what was summed before is
-  // multiplied by.
-  template <bool kMasked>
-  __device__ __forceinline__ void softmax(int column_tile, float (&s)[C::kColumns / 2], float (&corrections)[2]) {
-    if (negates) {
+  // Scores to powers under the bases at hand.
+  __device__ __forceinline__ void take_scores() {
 #pragma unroll
-      for (int i = 0; i < C::kColumns / 2; ++i) s[i] = -s[i];
-    }
-    if constexpr (kMasked) hide(column_tile * C::kColumns, s);
+    for (int i = 0; i < C::kHalf / 2; ++i) x[i] = fmaf(s[i], scale_log2, -base_[i / 2 % 2]);
+  }
+  // The row's base grows by `moves_`; x has not, and what the sums of o are of is still on its way.
+  __device__ __forceinline__ void move_sum(int half) { sum_[half] *= ptx::ex2_approx_ftz(-moves_[half]); }
+  // The bases that the powers of a half want, by the maxima of the rows; those that are hidden do not count.
+  __device__ __forceinline__ void settle_by_maximum(int first_of_half) {
+    hide(first_of_half);
+    float shifts[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float top = top_[half];
+      float top = x[2 * half];
 #pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) top = fmaxf(top, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
+      for (int i = 0; i < C::kHalf / 8; ++i) top = fmaxf(top, fmaxf(x[4 * i + 2 * half], x[4 * i + 2 * half + 1]));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-      top_[half] = top;
-      const bool stays = (top - most_[half]) * scale_log2 <= C::kSlack;  // not where both are -inf
-      const float most = stays ? most_[half] : top;
-      const float anchor = most == -INFINITY ? 0.0F : most * scale_log2;
-      corrections[half] = stays ? 1.0F : ptx::ex2_approx_ftz(fmaf(most_[half], scale_log2, -anchor));
-      most_[half] = most;
-      const float base = anchor - C::kOffset;
-      float sum = 0.0F;
-#pragma unroll
-      for (int i = 0; i < C::kColumns / 8; ++i) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float& score = s[4 * i + 2 * half + e];
-          score = ptx::ex2_approx_ftz(fmaf(score, scale_log2, -base));
-          sum += score;
-        }
-      }
-      sum_[half] = fmaf(sum_[half], corrections[half], sum);
+      const bool is_first = top_[half] == -INFINITY;
+      const bool outgrows = is_first ? top != -INFINITY : top > C::kOffset + C::kSlack;
+      shifts[half] = outgrows ? top - C::kOffset : 0.0F;
+      moves_[half] = is_first ? 0.0F : shifts[half];
+      base_[half] += shifts[half];
+      top_[half] = outgrows ? C::kOffset : fmaxf(top_[half], top);
+      move_sum(half);
     }
+    moves_any_ = __any_sync(0xffffffffu, moves_[0] != 0.0F || moves_[1] != 0.0F);
+#pragma unroll
+    for (int i = 0; i < C::kHalf / 2; ++i) x[i] -= shifts[i / 2 % 2];
+  }
+  // The same where each row has a base and all scores count. top_ is not negative then.
+  __device__ __forceinline__ void settle_by_base() {
+    int tops[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int chains[2] = {__float_as_int(top_[half]), __float_as_int(x[2 * half])};
+#pragma unroll
+      for (int i = 0; i < C::kHalf / 8; ++i) {
+        chains[i % 2] =
+            __vimax3_s32(chains[i % 2], __float_as_int(x[4 * i + 2 * half]), __float_as_int(x[4 * i + 2 * half + 1]));
+      }
+      tops[half] = max(chains[0], chains[1]);
+      top_[half] = __int_as_float(tops[half]);
+    }
+    moves_any_ = __any_sync(0xffffffffu, max(tops[0], tops[1]) > __float_as_int(C::kOffset + C::kSlack));
+    if (!moves_any_) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float top = fmaxf(top_[half], __shfl_xor_sync(0xffffffffu, top_[half], 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+      moves_[half] = top > C::kOffset + C::kSlack ? top - C::kOffset : 0.0F;
+      base_[half] += moves_[half];
+      top_[half] -= moves_[half];
+      move_sum(half);
+    }
+#pragma unroll
+    for (int i = 0; i < C::kHalf / 2; ++i) x[i] -= moves_[i / 2 % 2];
   }
 
-  // The accumulator as the left operand: of 32 columns, the 8 of this thread in each row, in the order of v's keys.
-  __device__ __forceinline__ void to_operand_bytes(const float (&s)[C::kColumns / 2]) {
+  // Powers to probabilities, their sums, and the left operand of steps [kFrom, kTo): of 32 columns, the 8 of this
+  // thread in each row, in the order of v's keys.
+  template <int kSide, int kFrom, int kTo>
+  __device__ __forceinline__ void to_operand_bytes() {
+    float sums[4] = {};
 #pragma unroll
-    for (int k = 0; k < C::kColumns / 32; ++k) {
+    for (int i = 16 * kFrom; i < 16 * kTo; ++i) {
+      x[i] = ptx::ex2_approx_ftz(x[i]);
+      sums[i % 4] += x[i];
+    }
+    sum_[0] += sums[0] + sums[1];
+    sum_[1] += sums[2] + sums[3];
+#pragma unroll
+    for (int k = kFrom; k < kTo; ++k) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float* const four = s + 16 * k + 8 * (e / 2) + 2 * (e % 2);
-        weights[k][e] = pack_bytes<tile::Float8E4M3>(four[0], four[1], four[4], four[5]);
+        const float* const four = x + 16 * k + 8 * (e / 2) + 2 * (e % 2);
+        weights[kSide][k][e] = pack_bytes<tile::Float8E4M3>(four[0], four[1], four[4], four[5]);
       }
     }
   }
 
-  __device__ __forceinline__ void correct_output(const float (&corrections)[2]) {
-    if (__all_sync(0xffffffffu, corrections[0] == 1.0F && corrections[1] == 1.0F)) return;
+  // Waits for the group; then the sums of o are under the bases at hand. The wait is on both sides of a branch, so that
+  // it stays behind the exponentials; all warps of the grid take the same side, as PTX wants of a wait.
+  __device__ __forceinline__ void finish_group() {
+    if (scale_log2 < 0.0F) {
+      ptx::wgmma_wait_group_apart<0>();
+    } else {
+      ptx::wgmma_wait_group<0>();
+    }
+    ptx::pin(out);
+    ptx::pin(s);
+    if (!moves_any_) return;
 #pragma unroll
-    for (int i = 0; i < C::kDimV / 2; ++i) out[i] *= corrections[i / 2 % 2];
+    for (int half = 0; half < 2; ++half) {
+      const float factor = ptx::ex2_approx_ftz(-moves_[half]);
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 4; ++i) out[4 * (i / 2) + 2 * half + i % 2] *= factor;
+    }
   }
 
-  // Whether a bound or a length cuts a column tile for any row of the block.
-  __device__ __forceinline__ bool is_cut(int column_tile) const {
+  // Whether maxima are to be searched: a bound or a length cuts a column tile for any row of the block, or none before
+  // it gave each row a base.
+  __device__ __forceinline__ bool wants_maxima(int column_tile) const {
     const int first = column_tile * C::kColumns;
     const int last_row = min(tile.row + C::kRows, tile.sequence.length_q) - 1;
-    return first + C::kColumns > end_column(p.mask, tile.sequence, tile.row) ||
+    return first + C::kColumns >= end_column(p.mask, tile.sequence, tile.row) ||
            first < first_column(p.mask, tile.sequence, last_row);
   }
 
-  template <bool kMasked>
+  // Half h, whose powers are there: its bytes, beside P v of half h - 1 and the scores of half h + 1; then the powers
+  // of h + 1.
+  template <int kSide, bool kByMaximum, bool kIsFirst, bool kIsLast>
+  __device__ __forceinline__ void half_step(int column_tile) {
+    if constexpr (kSide == 1) tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    if constexpr (kSide == 1 && !kIsLast) tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+    open_group();
+    if constexpr (!kIsFirst) issue_output<1 - kSide>();
+    if constexpr (!kIsLast) issue_scores<1 - kSide>();
+    ptx::wgmma_commit_group();
+    if constexpr (kByMaximum) {
+      settle_by_maximum(column_tile * C::kColumns + kSide * C::kHalf);
+    } else {
+      settle_by_base();
+    }
+    to_operand_bytes<kSide, 0, C::kStepsBeside>();
+    finish_group();
+    to_operand_bytes<kSide, C::kStepsBeside, C::kSteps>();
+    if constexpr (!kIsLast) take_scores();
+  }
+  // A column tile. Before it, powers of its first half are there, and bytes of the second half of the tile before.
+  template <bool kByMaximum, bool kIsFirst, bool kIsLast>
   __device__ __forceinline__ void step(int column_tile) {
-    float s[C::kColumns / 2];
-    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-    ping_pong_wait();
-    issue_scores(s);
-    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
-    issue_output();
-    ping_pong_pass();
-    ptx::wgmma_wait_group<1>();
-    ptx::pin(s);
+    half_step<0, kByMaximum, kIsFirst, false>(column_tile);
     release(&shared.k_empty[k_turn.stage]);
     k_turn.next();
-    float corrections[2];
-    softmax<kMasked>(column_tile, s, corrections);
-    ptx::wgmma_wait_group<0>();
-    ptx::pin(out);
-    release(&shared.v_empty[v_turn.stage]);
-    v_turn.next();
-    to_operand_bytes(s);
-    correct_output(corrections);
+    if constexpr (!kIsFirst) {
+      release(&shared.v_empty[v_turn.stage]);
+      v_turn.next();
+    }
+    half_step<1, kByMaximum, false, kIsLast>(column_tile);
   }
 
   __device__ __forceinline__ void multiply() {
@@ -329,37 +392,38 @@ class Float8Consumer {
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] = 0.0F;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      most_[half] = top_[half] = -INFINITY;
-      sum_[half] = 0.0F;
+      base_[half] = sum_[half] = moves_[half] = 0.0F;
+      top_[half] = -INFINITY;
     }
+    moves_any_ = false;
     tile::wait(&shared.q_full, q_parity);
     q_parity ^= 1;
-    {
-      float s[C::kColumns / 2];
-      float corrections[2];
-      tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-      ping_pong_wait();
-      issue_scores(s);
-      ping_pong_pass();
-      ptx::wgmma_wait_group<0>();
-      ptx::pin(s);
-      release(&shared.k_empty[k_turn.stage]);
-      k_turn.next();
-      softmax<true>(tile.end - 1, s, corrections);
-      to_operand_bytes(s);
-    }
-    int j = tile.end - 2;
-    while (j >= tile.first) {
+    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+    open_group();
+    issue_scores<0>();
+    ptx::wgmma_commit_group();
+    finish_group();
+    take_scores();
+    int j = tile.end - 1;
+    if (j == tile.first) {
+      step<true, true, true>(j);
+    } else {
+      step<true, true, false>(j);
+      --j;
+      while (j > tile.first) {
 #pragma unroll 1
-      for (; j >= tile.first && is_cut(j); --j) step<true>(j);
+        for (; j > tile.first && wants_maxima(j); --j) step<true, false, false>(j);
 #pragma unroll 1
-      for (; j >= tile.first && !is_cut(j); --j) step<false>(j);
+        for (; j > tile.first && !wants_maxima(j); --j) step<false, false, false>(j);
+      }
+      step<true, false, true>(j);
     }
     release(&shared.q_empty);
-    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
-    issue_output();
-    ptx::wgmma_wait_group<0>();
-    ptx::pin(out);
+    moves_any_ = false;
+    open_group();
+    issue_output<1>();
+    ptx::wgmma_commit_group();
+    finish_group();
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
   }
@@ -383,13 +447,14 @@ class Float8Consumer {
     for (int half = 0; half < 2; ++half) {
       const int row = tile.row + place.row() + 8 * half;
       const bool inside = row < tile.sequence.length_q;
+      float top = fmaxf(top_[half], __shfl_xor_sync(0xffffffffu, top_[half], 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
       // From the base to the greatest score itself.
-      const float to_top =
-          top_[half] == -INFINITY ? 0.0F : ptx::ex2_approx_ftz(fmaf(most_[half] - top_[half], scale_log2, -C::kOffset));
+      const float to_top = top == -INFINITY ? 0.0F : ptx::ex2_approx_ftz(-top);
       float sum = sum_[half] * to_top;
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      float most = top_[half] == -INFINITY ? -INFINITY : top_[half] * scale;
+      float most = (base_[half] + top) * kLn2;
       float factor = 1.0F;
       if (p.sink != nullptr) {
         const float sink = p.sink[tile.head];
@@ -466,13 +531,16 @@ class Float8Consumer {
   std::uint32_t q_parity = 0;
   std::uint32_t amax_s = 0;
   std::uint32_t amax_o = 0;
-  float scale, scale_log2;
-  bool negates;
+  float scale_log2;  // of scores to powers
   float out[C::kDimV / 2];
-  std::uint32_t weights[C::kColumns / 32][4];
-  float top_[2];   // the rows' maxima
-  float most_[2];  // what the base is by: the maximum, or one that it has outgrown by less than the slack
+  float s[C::kHalf / 2];                   // scores, which the tensor cores write
+  float x[C::kHalf / 2];                   // powers of a half, then probabilities
+  std::uint32_t weights[2][C::kSteps][4];  // of both halves
+  float base_[2];                          // in log2
+  float top_[2];                           // the greatest powers that this thread saw
   float sum_[2];
+  float moves_[2];  // what bases grew by, and the sums of o have not seen
+  bool moves_any_;  // of the warp
 };
 
 template <class C>

@@ -20,7 +20,10 @@
 // the lowest that is not done waits for none. Few wait at all: neighbours on the same head go through the query tiles
 // in the same direction and stay about one tile apart, and only the threads that add wait, tiles behind the products.
 // With the causal mask the longest tiles come first. With a window, whose queries move with the keys, tiles of keys
-// start in the middle of their queries, so that neighbours are at the same ones and the L2 holds what they share.
+// start in the middle of their queries, so that neighbours are at the same ones and the L2 holds what they share. For
+// the same reason every other round of blocks goes upwards where groups of heads are large and the mask is causal
+// (`alternates`): a round that goes down from the last query ends at the diagonal, each block two tiles of queries
+// before its predecessor on the head; the next tiles of keys start there, in that order, two tiles apart too.
 //
 // With the causal mask alone all tiles of keys see the last query. Tiles of 112 queries (D = 64) end there, and the
 // first one of a sequence is the one that is cut, which the first tile of keys alone sees.
@@ -41,12 +44,20 @@
 // as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
 // rounded after their scales.
 //
+// With head dimension 64, without bias of each score, k and v come in two stages, and a block does not stop between its
+// tiles of keys: a tile's last dq is made beside the first S of the next one (`carried`). dv leaves through the rows of
+// v that this warpgroup alone has read, dk through its part of dS.
+//
+// Where one tile of keys makes all of dq (`whole`), dq leaves in 16 bits, without a sum in device memory.
+//
+// Head dimensions of 65 to 96 have panels of 128, of which products read 96 columns.
+//
 // Head dimensions up to 192 of q and k beside 128 of v: dk and dv are 160 registers, so a tile has 32 queries. dq^T has
 // three panels; each warpgroup makes one of them and half of the middle one's queries.
 //
-// Grouped heads: the block of a key tile visits all query heads of the group, or, where tiles are few, of a part of it;
-// then dk and dv are left in float, and a last kernel adds up the parts. Rows beyond a sequence's length are cleared in
-// shared memory, as 0 times a NaN is none. Head dimensions are multiples of 8.
+// Grouped heads: the block of a key tile visits all query heads of the group, or, where tiles are few, of a part of it,
+// or a part of the tiles of queries; then dk and dv are left in float, and a last kernel adds up the parts. Rows beyond
+// a sequence's length are cleared in shared memory, as 0 times a NaN is none. Head dimensions are multiples of 8.
 //
 // Where shared memory is given back, one lane arrives for its warp, behind what all lanes do together (__syncwarp, or
 // wgmma). racecheck does not see that order: it names what the lanes read and the next copy writes. With every lane
@@ -89,6 +100,7 @@ class FusedConsumer {
       if (place.lane == 0) ptx::mbarrier_arrive(&shared.tile_empty[slot.stage]);
       slot.next();
     }
+    if (C::kCarries && carried) make_dq(1, shared.k[held.stage ^ 1]);
     if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
     if constexpr (C::kIsScaled) meet_amax();
   }
@@ -120,9 +132,11 @@ class FusedConsumer {
       tile::wait(&shared.held_full[held.stage], held.parity);
       clear_keys();
     }
-    // What was staged has been read.
-    if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
-    ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
+    if constexpr (!C::kCarries) {
+      // What was staged has been read.
+      if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+      ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
+    }
     if (left > 0) {
       int j = tile->queries.start;
       int member = 0;  // query head of the group
@@ -144,21 +158,30 @@ class FusedConsumer {
         ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
       }
 #pragma unroll 1
-      for (int back = min(2 - place.warpgroup, left); back > 0; --back) {
-        DqPart dq;
-        const int stage = meet(back);
-        issue_dq(dq, shared.ds[stage]);
-        ptx::wgmma_wait_group<0>();
-        dq.pin();
-        store_dq(dq, stage);
+      for (int back = min(2 - place.warpgroup, left); back > (C::kCarries ? 1 : 0); --back) make_dq(back, k());
+      if constexpr (!C::kCarries) {
+        if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty[held.stage]);
+        held.next();
+        // Both warpgroups have read dS, and dBias has left.
+        if (C::kHasBias && consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+        ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
       }
-      if (place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty[held.stage]);
-      held.next();
-      // Both warpgroups have read dS, and dBias has left.
-      if (C::kHasBias && consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
-      ptx::barrier_sync(kFusedBothMeet, C::kConsumers * kWarpgroup);
     }
-    write();
+    write(left > 0);
+    if (C::kCarries && left > 0) {
+      carried = true;
+      held.next();
+    }
+  }
+
+  // dq of the tile of queries that is `back` tiles back.
+  __device__ __forceinline__ void make_dq(int back, const unsigned char* k) {
+    DqPart dq;
+    const int stage = meet(back);
+    issue_dq(dq, k, shared.ds[stage]);
+    ptx::wgmma_wait_group<0>();
+    dq.pin();
+    store_dq(dq, stage);
   }
 
   // Query heads that the tile's keys meet.
@@ -268,12 +291,12 @@ class FusedConsumer {
       if constexpr (C::kSharedColumns > 0) ptx::pin(middle);
     }
   };
-  __device__ __forceinline__ void issue_dq(DqPart& part, const unsigned char* ds) {
+  __device__ __forceinline__ void issue_dq(DqPart& part, const unsigned char* held_k, const unsigned char* ds) {
     float(&d)[C::kDqColumns / 2] = part.own;
     const int warpgroup = opaque(place.warpgroup);
     if constexpr (C::kTurns) {
       const std::uint64_t turned =
-          tile::operand_descriptor<128>(k() + C::kKBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
+          tile::operand_descriptor<128>(held_k + C::kKBytes / 2 + warpgroup * 64 * kPanelBytes, 0);
       const std::uint64_t of_ds = tile::operand_descriptor<128>(ds, 0);
       ptx::pin(d);
       ptx::wgmma_fence();
@@ -285,7 +308,7 @@ class FusedConsumer {
       ptx::wgmma_commit_group();
     } else {
       constexpr int kOwnPanel = C::kPanelsQk - 1;  // of the second warpgroup
-      const unsigned char* const a = this->k() + (C::kDividesRows ? warpgroup * kOwnPanel * C::kRows * kPanelBytes : 0);
+      const unsigned char* const a = held_k + (C::kDividesRows ? warpgroup * kOwnPanel * C::kRows * kPanelBytes : 0);
       const unsigned char* const b = ds + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns * kPanelBytes);
       const std::uint64_t a_base = tile::operand_descriptor<128>(a, 0);
       const std::uint64_t b_base = tile::operand_descriptor<128>(b, 0);
@@ -297,7 +320,7 @@ class FusedConsumer {
                                                            k_major_step<C::kStream>(b_base, k), k == 0 ? 0 : 1);
       }
       if constexpr (C::kSharedColumns > 0) {
-        const std::uint64_t middle = tile::operand_descriptor<128>(this->k() + C::kRows * kPanelBytes, 0);
+        const std::uint64_t middle = tile::operand_descriptor<128>(held_k + C::kRows * kPanelBytes, 0);
         const std::uint64_t half = tile::operand_descriptor<128>(ds + warpgroup * C::kSharedColumns * kPanelBytes, 0);
 #pragma unroll
         for (int k = 0; k < C::kRows / 16; ++k) {
@@ -505,18 +528,35 @@ class FusedConsumer {
     ptx::bulk_commit_group();
   }
 
+  // dq in 16 bits, in rows of queries.
+  __device__ __forceinline__ void stage_dq(const DqPart& part, unsigned char* to) {
+    const int lane = opaque(place.lane);
+    const int row = place.warpgroup * C::kDqColumns + lane % 8;
+    const std::uint32_t base = ptx::shared_address(to);
+#pragma unroll
+    for (int i = 0; i < C::kDqColumns / 8; ++i) {
+      const float* const d = part.own + 4 * i;
+      ptx::stmatrix_x2_trans(base + swizzled_chunk<C::kStream>(row + 8 * i, 2 * place.warp + lane / 8 % 2),
+                             pack_halves<T>(d[0] * p.result_scale, d[1] * p.result_scale),
+                             pack_halves<T>(d[2] * p.result_scale, d[3] * p.result_scale));
+    }
+  }
+
   __device__ __forceinline__ void store_dq(const DqPart& part, int which) {
     if (place.lane == 0) ptx::mbarrier_arrive(&shared.ds_read[place.warpgroup][which]);
     const int stage = C::kDqStages == 1 ? 0 : dq_turn.stage;
     tile::wait(&shared.dq_empty[stage], dq_turn.parity ^ 1);
     dq_turn.next();
-    float4* const to = reinterpret_cast<float4*>(shared.dq[stage]) + place.warpgroup * C::kDqGroups * kWarpgroup +
-                       consumer() % kWarpgroup;
+    if constexpr (C::kDqIsWhole) {
+      stage_dq(part, reinterpret_cast<unsigned char*>(shared.dq[stage]));
+    } else if (C::kDqThreads == C::kConsumers * kWarpgroup || 4 * place.warpgroup + place.warp < C::kDqThreads / 32) {
+      float4* const to = reinterpret_cast<float4*>(shared.dq[stage]) + consumer();
 #pragma unroll
-    for (int i = 0; i < C::kDqGroups; ++i) {
-      constexpr int kOwn = C::kDqColumns / 8;
-      const float* const d = i < kOwn ? part.own + 4 * i : part.middle + 4 * (i - kOwn);
-      to[i * kWarpgroup] = make_float4(d[0], d[1], d[2], d[3]);
+      for (int i = 0; i < C::kDqGroups; ++i) {
+        constexpr int kOwn = C::kDqColumns / 8;
+        const float* const d = i < kOwn ? part.own + 4 * i : part.middle + 4 * (i - kOwn);
+        to[i * C::kDqThreads] = make_float4(d[0], d[1], d[2], d[3]);
+      }
     }
     ptx::fence_proxy_async();
     __syncwarp();
@@ -542,9 +582,12 @@ class FusedConsumer {
     } else {
       issue_product<C::kDimQk>(s, k(), shared.q[q_turn.stage]);
     }
-    const bool has_dq = i >= 2 - place.warpgroup;
-    if (has_dq) meet(2 - place.warpgroup);
-    issue_dq(dq, shared.ds[stage ^ place.warpgroup]);
+    // Of a tile's first step, the last one of the tile before.
+    const bool carries = C::kCarries && i == 0;
+    const bool has_dq = carries ? carried : i >= 2 - place.warpgroup;
+    const int back = carries ? 1 : 2 - place.warpgroup;
+    if (has_dq) meet(back);
+    issue_dq(dq, carries ? shared.k[C::kCarries ? held.stage ^ 1 : 0] : k(), shared.ds[stage ^ (back & 1)]);
     if constexpr (C::kKeeps) draw(j, member);
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
@@ -574,7 +617,8 @@ class FusedConsumer {
     issue_sum<typename C::Byte, typename C::GradientByte>(dv, weights, shared.d_o[stage]);
     ptx::wgmma_wait_group<1>();
     dq.pin();
-    if (has_dq) store_dq(dq, stage ^ place.warpgroup);
+    if (has_dq) store_dq(dq, stage ^ (back & 1));
+    if (carries) leave_tile();
     if constexpr (C::kTurns) {
       issue_byte_product<typename C::GradientByte>(dp, v(), shared.d_o[stage]);
     } else {
@@ -604,15 +648,25 @@ class FusedConsumer {
     q_turn.next();
   }
 
-  // Through the warpgroup's part of a tile in shared memory.
+  // What this warpgroup staged has been read.
+  __device__ __forceinline__ void leave_rows() const {
+    if (consumer() % kWarpgroup == 0) ptx::bulk_wait_group_read<0>();
+    ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
+  }
+  // Behind the last dq of the tile before: its dk and dv have left, its k and v are given back.
+  __device__ __forceinline__ void leave_tile() {
+    leave_rows();
+    if (carried && place.lane == 0) ptx::mbarrier_arrive(&shared.held_empty[C::kCarries ? held.stage ^ 1 : 0]);
+  }
+
+  // Through this warpgroup's `staging` in shared memory.
   template <int kFloats>
   __device__ __forceinline__ void write_rows(const tile::TensorMap& map, const MapRows& in_map,
-                                             const AttentionTensor& tensor, int dim, unsigned char* staged,
+                                             const AttentionTensor& tensor, int dim, unsigned char* staging,
                                              float factor, const float (&out)[kFloats]) {
     constexpr int kDim = 2 * kFloats;
     const int length = tile->sequence.length_kv;
     const bool inside[2] = {tile->row + place.row() < length, tile->row + place.row() + 8 < length};
-    unsigned char* const staging = staged + opaque(place.warpgroup) * 64 * kPanelBytes;
     stage_gradient<T, C::kRows>(staging, place, inside, factor, out);
     ptx::fence_proxy_async();
     ptx::barrier_sync(kFusedOneMeets + place.warpgroup, kWarpgroup);
@@ -634,7 +688,7 @@ class FusedConsumer {
     }
     if (consumer() % kWarpgroup == 0) {
 #pragma unroll
-      for (int panel = 0; panel < kDim / kPanelColumns; ++panel) {
+      for (int panel = 0; panel < (kDim + kPanelColumns - 1) / kPanelColumns; ++panel) {
         ptx::tma_store_tile_5d(&map, staging + panel * C::kRows * kPanelBytes, panel * kPanelColumns,
                                in_map.first + first, tile->head, in_map.batch, 0);
       }
@@ -665,7 +719,8 @@ class FusedConsumer {
     }
   }
 
-  __device__ __forceinline__ void write() {
+  // `has_held`: k and v are here, and read.
+  __device__ __forceinline__ void write(bool has_held) {
     if constexpr (C::kHasParts) {
       if (p.parts > 1) {
         if (p.writes_dv) write_partial(p.partial_dv, dv);
@@ -674,12 +729,22 @@ class FusedConsumer {
       }
     }
     const float factor = C::kKeeps ? p.keep_scale : 1.0F;
-    if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0], factor, dv);
-    // Where dq has not left yet, unless there is room beside dv.
-    if constexpr (!C::kDkIsBesideDv) dq_has_left();
-    if (p.writes_dk) {
-      unsigned char* const staged = C::kDkIsBesideDv ? shared.ds[1] : reinterpret_cast<unsigned char*>(shared.dq);
-      write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, staged, p.result_scale, dk);
+    const int warpgroup = opaque(place.warpgroup);
+    const int rows = warpgroup * 64 * kPanelBytes;
+    if constexpr (C::kCarries) {
+      // Where dS was that both warpgroups have read, and this one's rows of v.
+      if (!has_held || !p.writes_dv) leave_rows();  // else dv's rows make the warps meet behind their last dq
+      tile::wait(&shared.ds_read[place.warpgroup ^ 1][turn.stage], turn.parity ^ 1);
+      unsigned char* const of_ds = shared.ds[turn.stage] + warpgroup * C::kPartBytes;
+      if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, has_held ? v() + rows : of_ds, factor, dv);
+      if (p.writes_dk) write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, of_ds, p.result_scale, dk);
+    } else {
+      if (p.writes_dv) write_rows(p.dv, tile->dv, p.dv_rows, p.dim_v, shared.ds[0] + rows, factor, dv);
+      dq_has_left();
+      if (p.writes_dk) {
+        write_rows(p.dk, tile->dk, p.dk_rows, p.dim_qk, reinterpret_cast<unsigned char*>(shared.dq) + rows,
+                   p.result_scale, dk);
+      }
     }
   }
 
@@ -691,6 +756,7 @@ class FusedConsumer {
   tile::PipelineState<C::kQStages> q_turn;
   tile::PipelineState<C::kDqStages> dq_turn;
   tile::PipelineState<C::kHeldStages> held;
+  bool carried = false;  // dq of the last tile of queries that the tile before met is left to do
   [[maybe_unused]] std::uint32_t bias_parity = 0;
   [[maybe_unused]] float amax_ds = 0.0F;
   [[maybe_unused]] float key_bias[2];
@@ -754,15 +820,15 @@ __global__ void __launch_bounds__(C::kThreads, 1)
 template <class C>
 __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const __grid_constant__ FlashFusedDqParams p) {
   using T = typename C::Element;
-  constexpr int kGroups = C::kDqGroups;
   const std::int64_t slot = blockIdx.x;
   const int j = static_cast<int>(slot % p.query_tiles);
   const int batch_head = static_cast<int>(slot / p.query_tiles);
   const int pair = static_cast<int>(threadIdx.x) % 4;
-  const int warp = static_cast<int>(threadIdx.x) / 4 % 4;
-  const int rest = static_cast<int>(threadIdx.x) / 16;
-  const int warpgroup = C::kDividesRows ? rest % 2 : rest / kGroups;
-  const int group = C::kDividesRows ? rest / 2 : rest % kGroups;
+  constexpr int kWarps = C::kDqThreads / 32;  // of the consumers
+  const int its_warp = static_cast<int>(threadIdx.x) / 4 % kWarps;
+  const int group = static_cast<int>(threadIdx.x) / (4 * kWarps);
+  const int warpgroup = its_warp / 4;
+  const int warp = its_warp % 4;
   // Of three panels the middle one is shared by its queries.
   const bool is_middle = C::kSharedColumns > 0 && group >= C::kDqColumns / 8;
   const int panel = is_middle ? 1 : (C::kPanelsQk - 1) * warpgroup;
@@ -773,8 +839,8 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
   const int batch = batch_head / p.heads;
   const int length = p.dq.offset_bits != 0 ? sequence_of(p.mask, batch).length_q : p.mask.length_q;
   if (query < 0 || query >= length || column >= p.dim) return;
-  const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
-                             (warpgroup * kGroups + group) * kWarpgroup + warp * 32 + pair;
+  const float4* const from =
+      reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) + group * C::kDqThreads + its_warp * 32 + pair;
   write_dq<T>(p.added[slot] != 0 ? from : nullptr, p.scale, p.dq,
               row_offset(p.dq, batch, batch_head % p.heads, query) + column, length - query, p.dim - column);
 }

@@ -8,7 +8,7 @@ namespace gpudnn::kernels {
 
 constexpr std::int32_t kFlashFusedRows = 128;  // of a tile of keys
 // Rows of a tile of queries; lse and delta are padded to a multiple of it.
-constexpr std::int32_t flash_fused_stream(int dim_qk) { return dim_qk == 64 ? 112 : dim_qk == 128 ? 64 : 32; }
+constexpr std::int32_t flash_fused_stream(int dim_qk) { return dim_qk == 64 ? 112 : dim_qk == 192 ? 32 : 64; }
 // What the kernels are built for: head dimensions of q and k, and of v beside them.
 constexpr std::int32_t flash_fused_dim_v(int dim_qk) { return dim_qk == 192 ? 128 : dim_qk; }
 
@@ -66,12 +66,16 @@ struct FlashFusedBackwardParams {
   const float* delta = nullptr;
   std::int64_t pitch = 0;
   float* dq = nullptr;  // {batch, query heads, query tiles} of tiles, each in the order of fragments; null: no dq
+  // Where one tile of keys makes all of dq (head dimension 64, no options): boxes of a tile's queries.
+  bool dq_is_whole = false;
+  tile::TensorMap dq_rows;
   std::uint32_t* added = nullptr;    // {batch, query heads, query tiles}: the key tile that added last, plus 1; from 0
   std::uint32_t* tickets = nullptr;  // key tiles that blocks have taken; from 0
   std::int32_t heads = 0;            // of k and v
   std::int32_t group = 1;            // query heads for each of them
   std::int32_t parts = 1;            // that the heads of a group are shared by
   std::int32_t members = 1;          // of a group in a part; the last one may have fewer
+  std::int32_t query_parts = 1;      // that the tiles of queries of so many heads are shared by; they divide `parts`
   // Sums of the parts: {parts, batch, heads of k, rows of a tile's multiple, head dimension}.
   float* partial_dk = nullptr;
   float* partial_dv = nullptr;
@@ -83,6 +87,7 @@ struct FlashFusedBackwardParams {
   // are where key tiles start (QueryTiles).
   std::int32_t lead = 0;
   std::int32_t period = 1;
+  bool alternates = false;  // every other round of blocks visits its tiles of queries upwards
   std::int32_t heads_of_section = 1;
   std::int32_t batch_heads = 0;  // of k and v, each part apart
   std::int32_t blocks = 0;       // no more than run at once
@@ -110,7 +115,7 @@ struct FlashFusedDqParams {
 // As launch_flash_delta_sm90, with `lead` rows before each head's first one, which are as those beyond the sequence.
 void launch_flash_fused_delta_sm90(const FlashDeltaParams& params, std::int32_t lead, tile::ElementType type,
                                    CUstream_st* stream);
-// dim_qk is 64 or 128, or 192 without bias, dropout and 8-bit floats.
+// dim_qk is 64 or 128, or 96 or 192 without bias, ALiBi, dropout and 8-bit floats.
 void launch_flash_fused_backward_sm90(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq,
                                       tile::ElementType type, int dim_qk, CUstream_st* stream);
 

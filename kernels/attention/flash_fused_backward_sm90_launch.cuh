@@ -15,9 +15,11 @@ void launch_fused_config(const FlashFusedBackwardParams& params, const FlashFuse
   cuda::allow_shared_memory<&flash_fused_backward_sm90<C>>(kBytes);
   const auto blocks = static_cast<unsigned>(params.blocks);
   cuda::launch_kernel(flash_fused_backward_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
-  if (dq.tiles == nullptr) return;
-  const auto tiles = static_cast<unsigned>(dq.query_tiles * dq.batch_heads);
-  cuda::launch_kernel(flash_fused_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
+  if constexpr (!C::kDqIsWhole) {
+    if (dq.tiles == nullptr) return;
+    const auto tiles = static_cast<unsigned>(dq.query_tiles * dq.batch_heads);
+    cuda::launch_kernel(flash_fused_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
+  }
 }
 
 template <class T, FusedKind kKind>
@@ -30,9 +32,11 @@ template <class T>
 void launch_fused_type(const FlashFusedBackwardParams& params, const FlashFusedDqParams& dq, int dim,
                        CUstream_st* stream) {
   if (dim == 192) return launch_fused_config<FusedConfig<T, 192, FusedKind::plain>>(params, dq, stream);
+  if (dim == 96) return launch_fused_config<FusedConfig<T, 96, FusedKind::plain>>(params, dq, stream);
   if (params.drops) return launch_fused_kind<T, FusedKind::kept>(params, dq, dim, stream);
   if (params.has_options_of_keys) return launch_fused_kind<T, FusedKind::keyed>(params, dq, dim, stream);
   if (params.has_bias) return launch_fused_kind<T, FusedKind::biased>(params, dq, dim, stream);
+  if (params.dq_is_whole) return launch_fused_config<FusedConfig<T, 64, FusedKind::whole>>(params, dq, stream);
   launch_fused_kind<T, FusedKind::plain>(params, dq, dim, stream);
 }
 

@@ -9,17 +9,19 @@
 
 namespace gpudnn::kernels::flash_sm90 {
 
-// biased: of each score; keyed: bias of keys and ALiBi; kept: bias of keys and dropout; scaled: copies of 8-bit floats
-// in 16 bits; turned: all products are of 8-bit floats, P and dS among them; wide_turned: the same with dO and dS in
-// e5m2.
-enum class FusedKind { plain, biased, keyed, kept, scaled, turned, wide_turned };
+// whole: one tile of keys makes all of dq; biased: of each score; keyed: bias of keys and ALiBi; kept: bias of keys and
+// dropout; scaled: copies of 8-bit floats in 16 bits; turned: all products are of 8-bit floats, P and dS among them;
+// wide_turned: the same with dO and dS in e5m2.
+enum class FusedKind { plain, whole, biased, keyed, kept, scaled, turned, wide_turned };
 template <class T, int kDimQk_, FusedKind kKind>
 struct FusedConfig {
   using Element = T;
   static constexpr int kDimQk = kDimQk_;
   static constexpr int kDimV = flash_fused_dim_v(kDimQk);
-  static constexpr int kPanelsQk = kDimQk / kPanelColumns;
-  static constexpr int kPanelsV = kDimV / kPanelColumns;
+  // Of head dimension 96 half of the second panel is used.
+  static constexpr int kPanelsQk = (kDimQk + kPanelColumns - 1) / kPanelColumns;
+  static constexpr int kPanelsV = (kDimV + kPanelColumns - 1) / kPanelColumns;
+  static constexpr bool kDqIsWhole = kKind == FusedKind::whole;
   static constexpr bool kHasBias = kKind == FusedKind::biased;
   static constexpr bool kKeeps = kKind == FusedKind::kept;
   static constexpr bool kHasSlope = kKind == FusedKind::keyed;
@@ -39,10 +41,12 @@ struct FusedConfig {
   static constexpr int kQStages = 3;  // a warpgroup may be half a tile behind the other
   // Where there is room, k and v of the next tile come beside this one.
   static constexpr int kHeldStages = kDimQk == 64 && !kHasBias ? 2 : 1;
-  static constexpr int kKBytes = kRows * kDimQk * 2;
-  static constexpr int kVBytes = kRows * kDimV * 2;
-  static constexpr int kQBytes = kStream * kDimQk * 2;
-  static constexpr int kDOBytes = kStream * kDimV * 2;
+  // Then a tile's last dq is made beside the next tile's first step.
+  static constexpr bool kCarries = kHeldStages == 2;
+  static constexpr int kKBytes = kRows * kPanelsQk * kPanelBytes;
+  static constexpr int kVBytes = kRows * kPanelsV * kPanelBytes;
+  static constexpr int kQBytes = kStream * kPanelsQk * kPanelBytes;
+  static constexpr int kDOBytes = kStream * kPanelsV * kPanelBytes;
   static constexpr int kPartBytes = kStream * kPanelBytes;  // of a warpgroup's part of bias and dS
   // A warpgroup's part of dq^T is 64 x kDqColumns, and of three panels 64 x kSharedColumns of the middle one.
   static constexpr bool kDividesRows = kDimQk > 64;
@@ -50,12 +54,15 @@ struct FusedConfig {
   static constexpr int kSharedColumns = kPanelsQk == 3 ? kStream / 2 : 0;
   static constexpr int kDqGroups = (kDqColumns + kSharedColumns) / 8;
   static constexpr int kDqFloats = kStream * kDimQk;
+  static constexpr int kDqThreads = kDqFloats / 4 / kDqGroups;  // that have a part: of 96, not the last two warps
   // Tiles of dq on their way to device memory: two of those that half as many queries make.
   static constexpr int kDqStages = kPanelsQk == 3 ? 2 : 1;
-  // dv and dk are staged where dS was, or dk where dq was.
-  static constexpr int kDsBytes = 2 * kStream >= kDimV ? kRows * kStream * 2 : kVBytes / 2;
-  static constexpr bool kDkIsBesideDv = kDsBytes >= kKBytes && !kHasBias;
-  static_assert(kDkIsBesideDv || kDqStages * kDqFloats * 4 >= kKBytes, "dk is staged there");
+  // dv is staged where dS was, dk where dq was; or dv where v was, dk where dS was.
+  static constexpr int kDsBytes = kRows * kStream * 2 >= kVBytes / 2 ? kRows * kStream * 2 : kVBytes / 2;
+  static constexpr int kDqRoom = kCarries || kDqStages * kDqFloats * 4 >= kKBytes ? kDqFloats : kKBytes / 4;
+  static_assert(kDqThreads * kDqGroups * 4 == kDqFloats && kDqThreads % 32 == 0, "whole warps have a part");
+  static_assert(!kCarries || (kPartBytes >= kKBytes / 2 && kPanelsQk == 1), "dk is staged there");
+  static_assert(!kDqIsWhole || kPanelsQk == 1, "a tile of dq is staged in one panel");
   static_assert(!kTurns || kDimQk == kPanelBytes, "a row of bytes is a row of one panel");
   static_assert(kRows == 64 * kConsumers && kPanelsQk <= 3, "two warpgroups share a tile");
 };
@@ -85,7 +92,7 @@ struct FusedShared {
   alignas(1024) unsigned char d_o[C::kStages][C::kDOBytes];
   // {64 keys, queries, keys}: a warpgroup writes a tile while the other one still multiplies the tile before.
   alignas(1024) unsigned char ds[2][C::kDsBytes];
-  alignas(1024) float dq[C::kDqStages][C::kDqFloats];  // {warpgroup, 8 columns, thread, 4}
+  alignas(1024) float dq[C::kDqStages][C::kDqRoom];  // {8 columns, thread, 4}
   alignas(C::kHasBias ? 1024 : 16) unsigned char bias[C::kHasBias ? C::kConsumers * C::kPartBytes : 16];  // as ds
   alignas(16) float lse[C::kQStages][C::kStream];
   alignas(16) float delta[C::kStages][C::kStream];
@@ -122,10 +129,16 @@ __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& 
   FusedTile tile;
   static_cast<KeyTilePlace&>(tile) = key_tile_place(p, number);
   tile.row = tile.index * C::kRows;
-  tile.first_head = tile.head * p.group + tile.part * p.members;
-  tile.members = min(p.members, p.group - tile.part * p.members);
+  const int first_member = tile.part / p.query_parts * p.members;
+  tile.first_head = tile.head * p.group + first_member;
+  tile.members = min(p.members, p.group - first_member);
   tile.sequence = sequence_of(p.mask, tile.batch);
   tile.queries = fused_queries<C>(p, tile.sequence, tile.row);
+  if (p.query_parts > 1) {
+    const int tiles_of_part = (p.query_tiles + p.query_parts - 1) / p.query_parts;
+    tile.queries.keep(tile.part % p.query_parts * tiles_of_part, tiles_of_part);
+  }
+  if (p.alternates && number / p.blocks % 2 == 1) tile.queries.ascend();
   tile.by_elements = false;
   tile.scale_log2 = p.scale_log2;
   if constexpr (C::kIsScaled) tile.scale_log2 *= fused_factor(p.score_factors);
@@ -347,6 +360,15 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
   for (int j = tile.queries.start; j >= 0; j = tile.queries.after(j)) {
     for (int base = first; base < end; base += p.query_tiles, ++turn) {
       if (static_cast<int>(turn & 1) != which) continue;
+      if constexpr (C::kDqIsWhole) {
+        tile::wait(&shared.dq_full[which], turn >> 1 & 1);
+        ptx::tma_store_tile_5d(&p.dq_rows, shared.dq[stage], 0, j * C::kStream - lead<C>(p),
+                               tile.first_head + (base - first) / p.query_tiles, tile.batch, 0);
+        ptx::bulk_commit_group();
+        ptx::bulk_wait_group_read<0>();
+        ptx::mbarrier_arrive(&shared.dq_empty[stage]);
+        continue;
+      }
       if (p.dq == nullptr) {
         tile::wait(&shared.dq_full[which], turn >> 1 & 1);
         ptx::mbarrier_arrive(&shared.dq_empty[stage]);

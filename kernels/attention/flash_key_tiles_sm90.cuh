@@ -34,13 +34,26 @@ __device__ __forceinline__ KeyTilePlace key_tile_place(const Params& p, int tick
 }
 
 // Query tiles [first, end) that see any key of a tile. They are visited downwards from `start` to `first`, then from
-// the end to `last`; without any, `start` is -1.
+// the end to `last`, or upwards from `first` to the end; without any, `start` is -1.
 struct QueryTiles {
-  int first, end, start, last;
+  int first, end, start, last, step;
   // The one that is visited after tile j; -1: none.
   __device__ __forceinline__ int after(int j) const {
     if (j == last) return -1;
-    return j == first ? end - 1 : j - 1;
+    return j + step < first ? end - 1 : j + step;
+  }
+  // Of those without a window, the ones from `from` on, `tiles` at most.
+  __device__ __forceinline__ void keep(int from, int tiles) {
+    first = max(first, from);
+    end = min(end, from + tiles);
+    start = start < 0 || end <= first ? -1 : end - 1;
+    last = first;
+  }
+  __device__ __forceinline__ void ascend() {
+    if (start < 0) return;
+    start = first;
+    last = end - 1;
+    step = 1;
   }
 };
 // Of `rows` keys from `row` on. Tiles of queries start `lead` rows before the first query. Tiles of keys start at
@@ -52,8 +65,9 @@ __device__ __forceinline__ QueryTiles query_tiles(const FlashMask& mask, const S
   const int last_key = min(row + rows, s.length_kv) - 1;
   const int first = first_row(mask, s, row);
   const int end = end_row(mask, s, last_key);
-  if (last_key < row || end <= first) return {0, 0, -1, -1};
+  if (last_key < row || end <= first) return {0, 0, -1, -1, -1};
   QueryTiles tiles;
+  tiles.step = -1;
   tiles.first = (first + lead) / kStream;
   tiles.end = (end + lead + kStream - 1) / kStream;
   const int of_sequence = (s.length_q + lead + kStream - 1) / kStream;

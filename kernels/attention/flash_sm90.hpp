@@ -80,7 +80,7 @@ struct FlashDeltaParams {
   // With ALiBi, lse has what its slope, of each head, adds within a tile of so many rows.
   const float* alibi_slopes = nullptr;
   std::int32_t tile_rows = 1;
-  // What the next kernel counts in starts at 0: no more words than 8 for each row of lse.
+  // What the next kernel counts in starts at 0: no more words than 2 for each row of lse.
   std::uint32_t* zeroed = nullptr;
   std::int64_t zeroed_words = 0;
 };

@@ -29,6 +29,7 @@ struct FusedSpace {
   std::int64_t words = 0;
   std::int64_t parts = 1;    // of a group of query heads
   std::int64_t members = 1;  // of a part
+  std::int64_t query_parts = 1;
   std::int64_t partial_rows = 0, partial_floats = 0;
   std::int64_t maps_at = 0;  // bytes
   std::int64_t partial_at = 0;
@@ -103,18 +104,51 @@ std::int64_t members_of_part(const Problem& problem, const Device& device) {
   return (group + parts - 1) / parts;
 }
 
-// With the causal mask alone, tiles of queries end where the queries do, as all tiles of keys see the last query. A
-// multiple of 16, for which one block of dropout's generator is. Not of 8-bit floats, whose o is one.
+// Parts that the tiles of queries are shared by where few tiles of keys, all of the same length, leave a last round of
+// blocks mostly empty: by the steps of a round, of which a tile's start and end take some three, and the sums' bytes.
+std::int64_t query_parts_of(const Problem& problem, const Device& device, std::int64_t tiles, std::int64_t steps,
+                            std::int64_t floats) {
+  constexpr std::int64_t kEnds = 3;
+  constexpr std::int64_t kPartsAtMost = 16;
+  constexpr std::int64_t kFloatsOfStep = 1 << 20;  // that are written and read again in the time of a step
+  const std::int64_t blocks = device.multiprocessors;
+  if (!sees_all(problem) || has_ragged(problem) || problem.has_dropout != 0) return 1;
+  if (problem.bias.rank != 0 && !has_options_of_keys(problem)) return 1;
+  const auto time = [&](std::int64_t parts) {
+    const std::int64_t rounds = (tiles * parts + blocks - 1) / blocks;
+    const std::int64_t sums = parts == 1 ? 0 : 2 + parts * floats / kFloatsOfStep;
+    return rounds * ((steps + parts - 1) / parts + kEnds) + sums;
+  };
+  std::int64_t best = 1;
+  for (std::int64_t parts = 2; parts <= std::min(kPartsAtMost, steps); ++parts) {
+    if (time(parts) < time(best) && 10 * time(parts) < 9 * time(1)) best = parts;
+  }
+  return best;
+}
+
+// With the causal mask alone, tiles of queries end where the queries do, as all tiles of keys see the last query. Not
+// of one tile of keys, which gains nothing, and whose dq is stored by TMA: what it stores must not start before the
+// first row. A multiple of 16, for which one block of dropout's generator is. Not of 8-bit floats, whose o is one.
 std::int64_t lead_of(const Problem& problem, std::int64_t dim, std::int64_t rows) {
   const bool is_causal = problem.has_right != 0 && problem.has_left == 0;
   if (dim != 64 || !is_causal || problem.dbias.rank != 0 || has_ragged(problem)) return 0;
-  if (problem.o.geometry.type != problem.type()) return 0;
+  if (problem.o.geometry.type != problem.type() || key_tiles(problem) == 1) return 0;
   return (rows - problem.length_q() % rows) % rows / 16 * 16;
+}
+
+// The head dimension of q and k that the kernel is built for; 96 without options.
+int built_dim(const Problem& problem) {
+  const std::int64_t dim = std::max(problem.dim_qk(), problem.dim_v());
+  if (problem.dim_qk() > 128) return 192;
+  if (dim <= 64) return 64;
+  const bool is_plain = problem.bias.rank == 0 && problem.dbias.rank == 0 && !has_options_of_keys(problem) &&
+                        problem.o.geometry.type == problem.type();
+  return dim <= 96 && is_plain ? 96 : 128;
 }
 
 FusedSpace fused_space(const Problem& problem, const Device& device) {
   FusedSpace space;
-  space.dim = problem.dim_qk() > 128 ? 192 : problem.dim_qk() <= 64 && problem.dim_v() <= 64 ? 64 : 128;
+  space.dim = built_dim(problem);
   const std::int64_t rows = kernels::flash_fused_stream(space.dim);
   const std::int64_t heads = problem.batch() * problem.heads_q();
   space.lead = lead_of(problem, space.dim, rows);
@@ -128,11 +162,14 @@ FusedSpace fused_space(const Problem& problem, const Device& device) {
   const std::int64_t group = problem.heads_q() / problem.heads_k();
   space.members = members_of_part(problem, device);
   space.parts = (group + space.members - 1) / space.members;
-  if (space.parts > 1) {
-    space.partial_rows = key_tiles(problem) * kernels::kFlashFusedRows;
-    space.partial_floats = space.parts * problem.batch() * problem.heads_k() * space.partial_rows *
-                           (space.dim + kernels::flash_fused_dim_v(space.dim));
+  const std::int64_t heads_k = problem.batch() * problem.heads_k();
+  space.partial_rows = key_tiles(problem) * kernels::kFlashFusedRows;
+  const std::int64_t sums = heads_k * space.partial_rows * (space.dim + kernels::flash_fused_dim_v(space.dim));
+  if (space.parts == 1) {
+    space.query_parts = query_parts_of(problem, device, key_tiles(problem) * heads_k, group * space.query_tiles, sums);
+    space.parts = space.query_parts;
   }
+  if (space.parts > 1) space.partial_floats = space.parts * sums;
   space.bytes = 4 * (space.dq_floats + space.row_floats + space.words + space.partial_floats);
   if (has_ragged(problem)) {
     constexpr auto kAlignment = static_cast<std::int64_t>(alignof(kernels::FlashBoundedMaps));
@@ -203,6 +240,15 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
   }
   launch_gather_dsink(site, problem, params);
   return GPUDNN_STATUS_SUCCESS;
+}
+
+// Whether one tile of keys makes dq, of all rows of q.
+bool dq_is_whole(const Problem& problem, const FusedSpace& space) {
+  if (space.dim != 64 || !problem.dq.exists() || key_tiles(problem) != 1) return false;
+  if (has_ragged(problem) || problem.bias.rank != 0 || has_options_of_keys(problem)) return false;
+  if (problem.o.geometry.type != problem.type() || problem.has_length_q != 0 || problem.has_length_kv != 0)
+    return false;
+  return problem.has_left == 0 && (problem.has_right == 0 || (problem.right >= 0 && problem.bottom_right == 0));
 }
 
 // Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
@@ -290,6 +336,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.bias_has_batches = params.has_bias && problem.bias.dims[0] != 1;
   params.bias_has_heads = params.has_bias && problem.bias.dims[1] != 1;
   params.writes_dbias = dbias_is_ds(problem);
+  params.dq_is_whole = dq_is_whole(problem, space);
   const bool encoded = cuda::with_context(site.device.ordinal, [&] {
     return (byte_maps != nullptr || (encode_rows(problem.q, args.q.data, rows, &params.q) &&
                                      encode_rows(problem.d_o, args.d_o.data, rows, &params.d_o) &&
@@ -297,6 +344,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
                                      encode_rows(problem.v, args.v.data, kernels::kFlashFusedRows, &params.v))) &&
            (!problem.dk.exists() || encode_rows(problem.dk, args.dk.data, 64, &params.dk)) &&
            (!problem.dv.exists() || encode_rows(problem.dv, args.dv.data, 64, &params.dv)) &&
+           (!params.dq_is_whole || encode_rows(problem.dq, args.dq.data, rows, &params.dq_rows)) &&
            (!params.has_bias || encode_scores(problem.bias, args.bias, rows, &params.bias)) &&
            (!params.writes_dbias || encode_scores(problem.dbias, args.dbias, rows, &params.dbias));
   });
@@ -345,6 +393,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.batch = static_cast<std::int32_t>(problem.batch());
   params.parts = static_cast<std::int32_t>(space.parts);
   params.members = static_cast<std::int32_t>(space.members);
+  params.query_parts = static_cast<std::int32_t>(space.query_parts);
   params.batch_heads = params.batch * params.heads * params.parts;
   if (space.parts > 1) {
     params.partial_rows = space.partial_rows;
@@ -353,8 +402,11 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   }
   params.blocks = std::min(params.key_tiles * params.batch_heads, site.device.multiprocessors);
   constexpr std::int64_t kKeys = kernels::kFlashFusedRows;
-  params.period = walk_period(params.mask, kKeys, rows,
-                              params.blocks * space.members * kKeys * space.dim * kBytesOfQueries, site.device);
+  const std::int64_t read = params.blocks * space.members * kKeys * space.dim * kBytesOfQueries;
+  params.period = walk_period(params.mask, kKeys, rows, read, site.device);
+  // With fewer heads in a group than that takes, neighbours that go upwards wait for each other instead.
+  params.alternates =
+      params.mask.has_right && !params.mask.has_left && 2 * read > 3 * static_cast<std::int64_t>(site.device.l2_bytes);
   params.heads_of_section = fused_heads_of_section(problem, site.device, space, params.is_turned);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
