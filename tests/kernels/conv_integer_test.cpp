@@ -11,6 +11,7 @@
 #include "support/backend.hpp"
 #include "support/integer_conv.hpp"
 #include "support/session.hpp"
+#include "support/sweep.hpp"
 
 namespace gpudnn::test {
 namespace {
@@ -42,15 +43,14 @@ class Operands {
   void restore_output() { buffers_[out_].write(data_.y.data(), data_.y.size()); }
   [[nodiscard]] std::string damage() const {
     for (const GuardedBuffer& buffer : buffers_) {
-      if (!buffer.damage().empty()) return buffer.damage();
+      if (std::string found = buffer.damage(); !found.empty()) return found;
     }
     return {};
   }
 
  private:
   void* place(const void* bytes, std::size_t count) {
-    buffers_.emplace_back(backend_, count, shift_);
-    buffers_.back().write(bytes, count);
+    buffers_.emplace_back(backend_, count, shift_, false, 1, bytes);
     return buffers_.back().data();
   }
 
@@ -83,24 +83,28 @@ std::string check_engines(const IntegerCase& c, Random& random, std::map<std::st
   const std::vector<unsigned char> expected = naive_integer_conv(c, data);
   const bool wide = data_type_bits(c.problem.y.type) == 32 && data_type_lanes(c.problem.y.type) == 1;
   const std::size_t shift = below(random, 6) == 0 ? (wide ? 4 : 1) : 0;
+  Operands operands(backend, c, data, shift);
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
     if (shift != 0 && engine.alignment > 1) continue;
     std::vector<conv::Candidate> candidates;
     engine.candidates(c.problem, device, &candidates);
     for (const conv::Candidate& candidate : candidates) {
-      Operands operands(backend, c, data, shift);
       GuardedBuffer workspace(backend, candidate.workspace);
       const auto prepared = engine.prepare(c.problem, candidate.config, device);
       for (int i = 0; i < runs; ++i) {
-        operands.restore_output();
-        const Status status = engine.launch(launch_site(backend.handle(), workspace.data(), workspace.bytes()),
-                                            prepared.get(), operands.args());
-        const std::string where = conv::choice_text(engine, candidate.config) + " run " + std::to_string(i) + ": ";
-        if (status != GPUDNN_STATUS_SUCCESS) return where + take_error_text();
-        if (const std::string found = difference(operands.output(), expected); !found.empty()) return where + found;
-        if (!operands.damage().empty()) return where + operands.damage();
-        if (!workspace.damage().empty()) return where + "workspace: " + workspace.damage();
+        const std::string wrong = verdict_or_error([&]() -> std::string {
+          operands.restore_output();
+          const Status status = engine.launch(launch_site(backend.handle(), workspace.data(), workspace.bytes()),
+                                              prepared.get(), operands.args());
+          if (status != GPUDNN_STATUS_SUCCESS) return take_error_text();
+          if (const std::string found = difference(operands.output(), expected); !found.empty()) return found;
+          std::string found = operands.damage();
+          if (found.empty() && !(found = workspace.damage()).empty()) found = "workspace: " + found;
+          return found;
+        });
+        if (wrong.empty()) continue;
+        return conv::choice_text(engine, candidate.config) + " run " + std::to_string(i) + ": " + wrong;
       }
     }
     ++(*counts)[engine.name];

@@ -60,15 +60,15 @@ TEST(Fourier, RandomProblems) {
   Counts counts;
   sweep(60, random_case, [&](const ConvCase& c, int i) -> std::string {
     const Values values = make_values(c);
-    const bool misaligned = i % 4 == 3;
+    const Placement place = placement_of(i);
     std::string wrong;
     Expected expected = naive(c, values);
     widen_for_family(c, values, conv::Family::fft, &expected);
-    for_each_outcome("fft", c, values, misaligned, &counts,
+    for_each_outcome("fft", c, values, place, &counts,
                      [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
                        if (!wrong.empty()) return;
                        wrong = judge(output_of(c.problem), outcome, expected);
-                       if (!wrong.empty()) wrong = choice + (misaligned ? " misaligned: " : ": ") + wrong;
+                       if (!wrong.empty()) wrong = choice + said_of(place) + wrong;
                      });
     return wrong;
   });
@@ -117,9 +117,9 @@ TEST(Fourier, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
           *worst = std::fmax(*worst, normwise_error(outcome.values, expected.value));
         };
       };
-      for_each_outcome("fft_tiling_sm90", c, values, false, &counts, note(&split));
-      for_each_outcome("fft_tiling_simt", c, values, false, &counts, note(&multiplied));
-      for_each_outcome("implicit_gemm_simt", c, values, false, &counts, note(&direct));
+      for_each_outcome("fft_tiling_sm90", c, values, Placement::aligned, &counts, note(&split));
+      for_each_outcome("fft_tiling_simt", c, values, Placement::aligned, &counts, note(&multiplied));
+      for_each_outcome("implicit_gemm_simt", c, values, Placement::aligned, &counts, note(&direct));
       std::printf("  %.10s %s: %.2e, multiply-adds %.2e, the definition %.2e\n", line, input.name, split, multiplied,
                   direct);
       EXPECT_LE(split, 1.25 * multiplied + 0x1p-24 + input.lost) << line << ' ' << input.name;
@@ -145,7 +145,7 @@ TEST(Fourier, ValuesThatAreNotFiniteShow) {
       place[place.size() / 3] = std::numeric_limits<double>::infinity();
       place[place.size() / 2] = std::numeric_limits<double>::quiet_NaN();
       const Expected expected = naive(c, values);
-      for_each_outcome("fft", c, values, false, &counts,
+      for_each_outcome("fft", c, values, Placement::aligned, &counts,
                        [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
                          std::size_t finite = 0;
                          ASSERT_EQ(outcome.values.size(), expected.value.size()) << outcome.text;

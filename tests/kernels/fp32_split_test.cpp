@@ -82,7 +82,7 @@ template <class Check>
 void for_each_outcome(const ConvCase& c, const Values& values, Check check) {
   const Backend& backend = Backend::at_hand();
   const Device& device = *backend.handle()->device;
-  const Inputs inputs(backend, c, values, false);
+  const Inputs inputs(backend, c, values);
   int runs = 0;
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, device)) continue;
@@ -91,7 +91,7 @@ void for_each_outcome(const ConvCase& c, const Values& values, Check check) {
     for (const conv::Candidate& candidate : candidates) {
       if (!splits(engine, candidate)) continue;
       ++runs;
-      EngineRun run(backend, engine, candidate, c, inputs, values, false);
+      EngineRun run(backend, engine, candidate, c, inputs);
       Outcome outcome = run.launch();
       outcome.damage = run.damage();
       check(outcome, choice_text(engine, candidate.config));

@@ -33,13 +33,16 @@ std::string check_engines(const LayerNormCase& c, int* runs) {
   for (const LayerNormEngine& engine : layer_norm::engines()) {
     if (engine.backend != backend.kind() || !engine.supports(c.problem, *backend.handle()->device)) continue;
     ++*runs;
-    std::string wrong = check(backend, engine, c, values, expected);
-    if (wrong.empty() && backend.is_cuda()) wrong = check(backend, engine, c, values, expected, {.misaligned = true});
-    if (wrong.empty() && c.problem.backward() && backend.is_cuda())
-      wrong = check(backend, engine, c, values, expected, {.without_workspace = true});
-    // Blocks that have one row after the other, where the reference is quick.
-    if (wrong.empty() && backend.is_cuda() && element_count(c.problem.x) < 100000)
-      wrong = check(backend, engine, c, values, expected, {.multiprocessors = 1});
+    const std::string wrong = verdict_or_error([&] {
+      std::string found = check(backend, engine, c, values, expected);
+      if (found.empty() && backend.is_cuda()) found = check(backend, engine, c, values, expected, {.misaligned = true});
+      if (found.empty() && c.problem.backward() && backend.is_cuda())
+        found = check(backend, engine, c, values, expected, {.without_workspace = true});
+      // Blocks that have one row after the other, where the reference is quick.
+      if (found.empty() && backend.is_cuda() && element_count(c.problem.x) < 100000)
+        found = check(backend, engine, c, values, expected, {.multiprocessors = 1});
+      return found;
+    });
     if (!wrong.empty()) return std::string(engine.name) + ": " + wrong;
   }
   return {};

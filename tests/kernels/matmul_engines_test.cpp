@@ -49,8 +49,8 @@ std::string check_engines(const MatmulCase& c, bool misaligned, Counts* counts) 
   if (matmul::validate(c.problem) != GPUDNN_STATUS_SUCCESS) return "not valid: " + take_error_text();
   const MatmulValues values = make_values(c);
   const MatmulExpected expected = naive(c, values);
+  MatmulRun run(backend, c, values, misaligned);
   if (element_count(c.problem.d) == 0) {  // a call ends before any engine is asked
-    const MatmulRun run(backend, c, values, misaligned);
     return run.judge(matmul::run(backend.handle(), c.problem, run.args(), nullptr, 0), expected);
   }
   bool taken = std::getenv("GPUDNN_TEST_ENGINE") != nullptr;
@@ -62,7 +62,7 @@ std::string check_engines(const MatmulCase& c, bool misaligned, Counts* counts) 
     }
     taken = taken || plan->workspace == 0;
     ++(*counts)[choice.engine->name];
-    return check_plan(backend, *plan, c, values, expected, misaligned);
+    return verdict_or_error([&] { return check_plan(backend, *plan, &run, expected); });
   });
   if (!wrong.empty()) return wrong + (misaligned ? " (misaligned)" : "");
   return taken ? "" : "no engine takes the problem without a workspace";
@@ -109,7 +109,7 @@ TEST(MatmulEngines, RunsByTheRanking) {
     if (matmul::workspace_size(backend.handle(), c.problem, &bytes) != GPUDNN_STATUS_SUCCESS) return take_error_text();
     if (i % 2 == 1) bytes = 0;
     for (int call = 0; call < 2; ++call) {
-      const MatmulRun run(backend, c, values, i % 3 == 2);
+      MatmulRun run(backend, c, values, i % 3 == 2);
       const GuardedBuffer workspace(backend, bytes);
       const gpudnnStatus_t status =
           matmul::run(backend.handle(), c.problem, run.args(), workspace.data(), workspace.bytes());
@@ -142,6 +142,7 @@ TEST(MatmulEngines, NonFiniteElementsStayInTheirRows) {
     values.a[5 * k + 2] = std::numeric_limits<double>::quiet_NaN();
     values.c.assign(values.c.size(), std::numeric_limits<double>::quiet_NaN());
     const MatmulExpected expected = naive(c, values);
+    MatmulRun run(Backend::at_hand(), c, values);
     EXPECT_EQ(for_each_choice(c.problem, false,
                               [&](const matmul::Choice& choice) -> std::string {
                                 std::shared_ptr<const matmul::Plan> plan;
@@ -151,7 +152,7 @@ TEST(MatmulEngines, NonFiniteElementsStayInTheirRows) {
                                   return take_error_text();
                                 }
                                 ++counts[choice.engine->name];
-                                return check_plan(Backend::at_hand(), *plan, c, values, expected);
+                                return check_plan(Backend::at_hand(), *plan, &run, expected);
                               }),
               "")
         << line;
@@ -178,7 +179,7 @@ TEST(MatmulEngines, TwentyRunsGiveTheSameBits) {
         if (is_another_library(choice)) return (void)take_error_text(), "";
         return take_error_text();
       }
-      const MatmulRun run(backend, c, values);
+      MatmulRun run(backend, c, values);
       const GuardedBuffer workspace(backend, plan->workspace);
       std::vector<unsigned char> first;
       for (int i = 0; i < kRuns; ++i) {

@@ -58,15 +58,15 @@ TEST(Winograd, RandomProblems) {
   Counts counts;
   sweep(100, random_case, [&](const ConvCase& c, int i) -> std::string {
     const Values values = make_values(c);
-    const bool misaligned = i % 4 == 3;
+    const Placement place = placement_of(i);
     std::string wrong;
     Expected expected = naive(c, values);
     widen_for_family(c, values, conv::Family::winograd, &expected);
-    for_each_outcome("winograd", c, values, misaligned, &counts,
+    for_each_outcome("winograd", c, values, place, &counts,
                      [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
                        if (!wrong.empty()) return;
                        wrong = judge(output_of(c.problem), outcome, expected);
-                       if (!wrong.empty()) wrong = choice + (misaligned ? " misaligned: " : ": ") + wrong;
+                       if (!wrong.empty()) wrong = choice + said_of(place) + wrong;
                      });
     return wrong;
   });
@@ -87,7 +87,7 @@ TEST(Winograd, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
     const Expected expected = naive(c, values);
     std::map<std::string, double> split;  // by "f4x3" and "f2x3" the worst error
     std::map<std::string, double> multiplied;
-    for_each_outcome("winograd", c, values, false, &counts,
+    for_each_outcome("winograd", c, values, Placement::aligned, &counts,
                      [&](const conv::ConvEngine& engine, const Outcome& outcome, const std::string& choice) {
                        auto& errors = std::string(engine.name) == kSplit ? split : multiplied;
                        const std::size_t at = choice.find(' ');
@@ -119,7 +119,7 @@ TEST(Winograd, ValuesThatAreNotFiniteShow) {
       place[place.size() / 3] = std::numeric_limits<double>::infinity();
       place[place.size() / 2] = std::numeric_limits<double>::quiet_NaN();
       const Expected expected = naive(c, values);
-      for_each_outcome("winograd", c, values, false, &counts,
+      for_each_outcome("winograd", c, values, Placement::aligned, &counts,
                        [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
                          std::size_t finite = 0;
                          ASSERT_EQ(outcome.values.size(), expected.value.size()) << outcome.text;

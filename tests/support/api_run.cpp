@@ -323,12 +323,14 @@ Outcome run(const Backend& backend, const TensorCase& c, const Values& values, c
                              : gpudnnTransformTensor(handle, alpha, a_desc, a, beta, c_desc, out));
 }
 
+std::string failure_of(const Outcome& outcome) {
+  if (outcome.status == GPUDNN_STATUS_SUCCESS) return outcome.damage;
+  return std::string(gpudnnGetErrorString(outcome.status)) + ": " + outcome.text;
+}
+
 std::string judge(const TensorGeometry& output, const Outcome& outcome, const Expected& expected) {
-  if (outcome.status != GPUDNN_STATUS_SUCCESS) {
-    return std::string(gpudnnGetErrorString(outcome.status)) + ": " + outcome.text;
-  }
-  if (!outcome.damage.empty()) return outcome.damage;
-  return mismatch(output, outcome.values, expected);
+  const std::string failure = failure_of(outcome);
+  return failure.empty() ? mismatch(output, outcome.values, expected) : failure;
 }
 
 std::string check_against(const Backend& backend, const Backend& oracle, const ConvCase& c, double bound,
@@ -337,10 +339,7 @@ std::string check_against(const Backend& backend, const Backend& oracle, const C
   const Outcome expected = run(oracle, c, values, {.algorithm = options.algorithm});
   const Outcome actual = run(backend, c, values, options);
   for (const Outcome& outcome : {expected, actual}) {
-    if (outcome.status != GPUDNN_STATUS_SUCCESS) {
-      return std::string(gpudnnGetErrorString(outcome.status)) + ": " + outcome.text;
-    }
-    if (!outcome.damage.empty()) return outcome.damage;
+    if (std::string failure = failure_of(outcome); !failure.empty()) return failure;
   }
   const double error = normwise_error(actual.values, expected.values);
   if (error <= bound) return {};

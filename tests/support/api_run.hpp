@@ -113,6 +113,8 @@ template <class Problem>
 
 // Outcome and expectation as one verdict; empty if all is well.
 [[nodiscard]] std::string judge(const TensorGeometry& output, const Outcome& outcome, const Expected& expected);
+// The same without a look at the values: what the call said, and what was written that must not be.
+[[nodiscard]] std::string failure_of(const Outcome& outcome);
 
 template <class Problem>
 std::string check_all_options(const Backend& backend, const Case<Problem>& c, std::span<const RunOptions> options) {

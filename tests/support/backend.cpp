@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -62,18 +63,20 @@ Backend& Backend::host() {
   return *backend;
 }
 
-GuardedBuffer::GuardedBuffer(const Backend& backend, std::size_t bytes, std::size_t misalignment, bool ends_mapping)
+GuardedBuffer::GuardedBuffer(const Backend& backend, std::size_t bytes, std::size_t misalignment, bool ends_mapping,
+                             std::size_t end_alignment, const void* payload)
     : backend_(&backend), before_(kGuard + misalignment), bytes_(bytes) {
   if (ends_mapping && backend.is_cuda()) {
-    behind_ = 0;
-    mapped_ = std::make_unique<MappedMemory>(before_ + bytes);
-    base_ = mapped_->end() - bytes - before_;
+    behind_ = (end_alignment - bytes % end_alignment) % end_alignment;
+    mapped_ = std::make_unique<MappedMemory>(before_ + bytes + behind_);
+    base_ = mapped_->end() - behind_ - bytes - before_;
   } else {
     void* memory = nullptr;
     GPUDNN_TEST_REQUIRE(gpudnnMalloc(backend.handle(), &memory, before_ + bytes + behind_));
     base_ = static_cast<unsigned char*>(memory);
   }
   std::vector<unsigned char> whole(before_ + bytes + behind_, kPoison);
+  if (payload != nullptr) std::memcpy(whole.data() + before_, payload, bytes);
   for (std::size_t i = 0; i < before_; ++i) whole[i] = guard_byte(i);
   for (std::size_t i = 0; i < behind_; ++i) whole[before_ + bytes + i] = guard_byte(i);
   GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend.handle(), base_, whole.data(), whole.size(), GPUDNN_MEMCPY_HOST_TO_DEVICE));
@@ -105,20 +108,31 @@ void GuardedBuffer::read(void* destination, std::size_t bytes, std::size_t offse
       gpudnnMemcpy(backend_->handle(), destination, base_ + before_ + offset, bytes, GPUDNN_MEMCPY_DEVICE_TO_HOST));
 }
 
-std::string GuardedBuffer::damage() const {
-  std::vector<unsigned char> zone(before_);
-  GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_->handle(), zone.data(), base_, before_, GPUDNN_MEMCPY_DEVICE_TO_HOST));
-  for (std::size_t i = 0; i < before_; ++i) {
-    if (zone[i] != guard_byte(i)) return first_difference(zone, i, "the guard before the buffer was written:");
-  }
-  if (behind_ == 0) return {};
-  zone.resize(behind_);
+std::string GuardedBuffer::damage(const unsigned char* payload) const {
+  // Copies cost more than bytes do: a small payload comes along with its zones.
+  constexpr std::size_t kSmall = std::size_t{1} << 16;
+  const bool at_once = payload != nullptr || bytes_ <= kSmall;
+  std::vector<unsigned char> before(before_ + (at_once ? bytes_ + behind_ : 0));
   GPUDNN_TEST_REQUIRE(
-      gpudnnMemcpy(backend_->handle(), zone.data(), base_ + before_ + bytes_, behind_, GPUDNN_MEMCPY_DEVICE_TO_HOST));
-  for (std::size_t i = 0; i < behind_; ++i) {
-    if (zone[i] != guard_byte(i)) return first_difference(zone, i, "the guard behind the buffer was written:");
+      gpudnnMemcpy(backend_->handle(), before.data(), base_, before.size(), GPUDNN_MEMCPY_DEVICE_TO_HOST));
+  std::vector<unsigned char> behind(behind_);
+  if (at_once) {
+    std::copy(before.end() - static_cast<std::ptrdiff_t>(behind_), before.end(), behind.begin());
+  } else if (behind_ > 0) {
+    GPUDNN_TEST_REQUIRE(gpudnnMemcpy(backend_->handle(), behind.data(), base_ + before_ + bytes_, behind_,
+                                     GPUDNN_MEMCPY_DEVICE_TO_HOST));
   }
-  return {};
+  for (std::size_t i = 0; i < before_; ++i) {
+    if (before[i] != guard_byte(i)) return first_difference(before, i, "the guard before the buffer was written:");
+  }
+  for (std::size_t i = 0; i < behind_; ++i) {
+    if (behind[i] != guard_byte(i)) return first_difference(behind, i, "the guard behind the buffer was written:");
+  }
+  if (payload == nullptr || std::memcmp(before.data() + before_, payload, bytes_) == 0) return {};
+  before.erase(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(before_));
+  std::size_t i = 0;
+  while (before[i] == payload[i]) ++i;
+  return first_difference(before, i, "an input was written:");
 }
 
 std::vector<std::int64_t> element_offsets(const TensorGeometry& geometry) {
@@ -139,72 +153,53 @@ std::vector<std::int64_t> element_offsets(const TensorGeometry& geometry) {
   return offsets;
 }
 
-namespace {
-
-std::vector<unsigned char> make_image(const TensorGeometry& geometry, const std::vector<double>* values) {
-  const std::vector<std::int64_t> offsets = element_offsets(geometry);
+TensorBytes::TensorBytes(const TensorGeometry& of, const std::vector<double>* values)
+    : geometry(of), offsets(element_offsets(of)) {
   const std::size_t size = element_size(geometry.type);
   const std::int64_t last = offsets.empty() ? -1 : *std::max_element(offsets.begin(), offsets.end());
-  std::vector<unsigned char> image(static_cast<std::size_t>(last + 1) * size, kPoison);
-  if (values == nullptr) return image;
+  bytes.assign(static_cast<std::size_t>(last + 1) * size, kPoison);
+  if (values == nullptr) return;
   if (values->size() != offsets.size()) throw std::logic_error("as many values as elements are needed");
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    encode((*values)[i], geometry.type, &image[static_cast<std::size_t>(offsets[i]) * size]);
+    encode((*values)[i], geometry.type, &bytes[static_cast<std::size_t>(offsets[i]) * size]);
   }
-  return image;
 }
 
-}  // namespace
-
-DeviceTensor::DeviceTensor(const Backend& backend, const TensorGeometry& geometry, const std::vector<double>* values,
-                           bool misaligned)
-    : geometry_(geometry),
-      image_(make_image(geometry, values)),
-      buffer_(backend, image_.size(), misaligned ? element_size(geometry.type) : 0) {
-  buffer_.write(image_.data(), image_.size());
-}
-
-std::vector<unsigned char> DeviceTensor::image() const {
-  std::vector<unsigned char> now(image_.size());
-  buffer_.read(now.data(), now.size());
-  return now;
-}
-
-std::vector<double> DeviceTensor::values() const {
-  const std::vector<unsigned char> now = image();
-  const std::size_t size = element_size(geometry_.type);
-  const std::vector<std::int64_t> offsets = element_offsets(geometry_);
+std::vector<double> TensorBytes::values_of(const std::vector<unsigned char>& now) const {
+  const std::size_t size = element_size(geometry.type);
   std::vector<double> values(offsets.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    values[i] = decode(&now[static_cast<std::size_t>(offsets[i]) * size], geometry_.type);
+    values[i] = decode(&now[static_cast<std::size_t>(offsets[i]) * size], geometry.type);
   }
   return values;
 }
 
-std::string DeviceTensor::damage_outside_elements() const {
-  if (std::string text = buffer_.damage(); !text.empty()) return text;
-  const std::size_t size = element_size(geometry_.type);
-  const std::vector<std::int64_t> offsets = element_offsets(geometry_);
-  if (offsets.size() * size == image_.size()) return {};  // packed: no gaps
-  const std::vector<unsigned char> now = image();
+std::string TensorBytes::damage_of_gaps(const std::vector<unsigned char>& now) const {
+  const std::size_t size = element_size(geometry.type);
   std::vector<bool> element(now.size());
   for (const std::int64_t offset : offsets) {
     std::fill_n(element.begin() + offset * static_cast<std::int64_t>(size), size, true);
   }
   for (std::size_t i = 0; i < now.size(); ++i) {
-    if (!element[i] && now[i] != image_[i]) return first_difference(now, i, "a gap between elements was written:");
+    if (!element[i] && now[i] != bytes[i]) return first_difference(now, i, "a gap between elements was written:");
   }
   return {};
 }
 
-std::string DeviceTensor::damage_anywhere() const {
-  if (std::string text = buffer_.damage(); !text.empty()) return text;
-  const std::vector<unsigned char> now = image();
-  if (now == image_) return {};
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    if (now[i] != image_[i]) return first_difference(now, i, "an input was written:");
-  }
-  return {};
+DeviceTensor::DeviceTensor(const Backend& backend, std::shared_ptr<const TensorBytes> image, Placement place)
+    : made_(std::move(image)),
+      buffer_(backend, made_->bytes.size(), place == Placement::one_element_off ? element_size(geometry().type) : 0,
+              place == Placement::ends_mapping, 16, made_->bytes.data()) {}
+
+std::vector<unsigned char> DeviceTensor::image() const {
+  std::vector<unsigned char> now(made_->bytes.size());
+  buffer_.read(now.data(), now.size());
+  return now;
+}
+
+std::string DeviceTensor::damage_outside_elements() const {
+  std::string text = buffer_.damage();
+  return text.empty() && made_->has_gaps() ? made_->damage_of_gaps(image()) : text;
 }
 
 }  // namespace gpudnn::test

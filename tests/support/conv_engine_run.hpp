@@ -15,7 +15,7 @@ namespace gpudnn::test {
 // What a case's engines read, in place once for all of them.
 class Inputs {
  public:
-  Inputs(const Backend& backend, const ConvCase& c, const Values& values, bool misaligned) {
+  Inputs(const Backend& backend, const ConvCase& c, const Values& values, Placement where = Placement::aligned) {
     const conv::Problem& p = c.problem;
     TensorGeometry bias;
     bias.type = p.float_vectors != 0 ? GPUDNN_DATA_FLOAT : p.y.type;
@@ -24,7 +24,7 @@ class Inputs {
     bias.strides[0] = p.bias_stride;
     const auto place = [&](const TensorGeometry& geometry, const std::vector<double>& elements) -> const void* {
       if (elements.empty()) return nullptr;
-      tensors_.push_back(std::make_unique<DeviceTensor>(backend, geometry, &elements, misaligned));
+      tensors_.push_back(std::make_unique<DeviceTensor>(backend, geometry, &elements, where));
       return tensors_.back()->data();
     };
     args_.alpha = c.alpha;
@@ -32,6 +32,7 @@ class Inputs {
     args_.alpha2 = c.alpha2;
     args_.activation_coef = c.coef;
     args_.relu_slope = c.slope;
+    output_ = std::make_shared<TensorBytes>(output_of(p), values.out.empty() ? nullptr : &values.out);
     args_.x = place(p.x, values.x);
     args_.w = place(p.w, values.w);
     args_.y = place(p.y, values.y);
@@ -41,6 +42,8 @@ class Inputs {
     args_.scale = place(bias, values.scale);
   }
 
+  // The output before a launch.
+  [[nodiscard]] const std::shared_ptr<const TensorBytes>& output() const { return output_; }
   // All but the output.
   [[nodiscard]] const conv::Args& args() const { return args_; }
   // What was written that must not be; empty if nothing.
@@ -54,6 +57,7 @@ class Inputs {
 
  private:
   std::vector<std::unique_ptr<DeviceTensor>> tensors_;
+  std::shared_ptr<const TensorBytes> output_;
   conv::Args args_;
 };
 
@@ -61,12 +65,13 @@ class Inputs {
 class EngineRun {
  public:
   EngineRun(const Backend& backend, const conv::ConvEngine& engine, const conv::Candidate& candidate, const ConvCase& c,
-            const Inputs& inputs, const Values& values, bool misaligned, bool with_sums = false)
+            const Inputs& inputs, Placement place = Placement::aligned, bool with_sums = false)
       : backend_(backend),
         engine_(engine),
         inputs_(inputs),
-        workspace_(backend, candidate.workspace + (with_sums ? sums_workspace(candidate, c) : 0)),
-        out_(backend, output_of(c.problem), values.out.empty() ? nullptr : &values.out, misaligned),
+        workspace_(backend, candidate.workspace + (with_sums ? sums_workspace(candidate, c) : 0), 0,
+                   place == Placement::ends_mapping, 256),
+        out_(backend, inputs.output(), place),
         prepared_(engine.prepare(c.problem, candidate.config, *backend.handle()->device)),
         args_(inputs.args()) {
     args_.out = out_.data();
@@ -76,7 +81,7 @@ class EngineRun {
     channels.rank = 1;
     channels.dims[0] = c.problem.y.dims[1];
     channels.strides[0] = 1;
-    for (auto* tensor : {&sum_, &squares_}) *tensor = std::make_unique<DeviceTensor>(backend, channels, nullptr, false);
+    for (auto* tensor : {&sum_, &squares_}) *tensor = std::make_unique<DeviceTensor>(backend, channels, nullptr);
     args_.sum = static_cast<float*>(sum_->data());
     args_.squares = static_cast<float*>(squares_->data());
   }
@@ -99,6 +104,9 @@ class EngineRun {
   }
 
   [[nodiscard]] std::vector<unsigned char> output_bytes() const { return out_.image(); }
+  [[nodiscard]] std::vector<double> values_of(const std::vector<unsigned char>& bytes) const {
+    return out_.values_of(bytes);
+  }
 
   // What was written that must not be; empty if nothing.
   [[nodiscard]] std::string damage() const {
@@ -107,7 +115,7 @@ class EngineRun {
     for (const auto* tensor : {sum_.get(), squares_.get()}) {
       if (found.empty() && tensor != nullptr) found = tensor->damage_outside_elements();
     }
-    if (found.empty() && !workspace_.damage().empty()) found = "workspace: " + workspace_.damage();
+    if (found.empty() && !(found = workspace_.damage()).empty()) found = "workspace: " + found;
     return found;
   }
 

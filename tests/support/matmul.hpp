@@ -54,8 +54,11 @@ class MatmulRun {
 
   [[nodiscard]] const matmul::Args& args() const { return args_; }
   [[nodiscard]] std::vector<unsigned char> output_bytes() const { return d_->image(); }
-  // What is wrong with the results of a launch that returned `status`; empty if nothing.
-  [[nodiscard]] std::string judge(gpudnnStatus_t status, const MatmulExpected& expected) const;
+  // What is wrong with the results of a launch that returned `status`; empty if nothing. `expected` is the same each
+  // time.
+  [[nodiscard]] std::string judge(gpudnnStatus_t status, const MatmulExpected& expected);
+  // The results as they were before the launch.
+  void restore();
 
  private:
   const MatmulCase& case_;
@@ -63,12 +66,12 @@ class MatmulRun {
   std::vector<std::unique_ptr<GuardedBuffer>> scalars_;
   std::unique_ptr<GuardedBuffer> amax_;
   std::unique_ptr<DeviceTensor> d_;
+  std::vector<unsigned char> right_;  // bytes of d that were found right: the same bytes again are right again
   matmul::Args args_;
 };
 
 // Runs the plan in a workspace of exactly its bytes, and judges. Empty if all is well.
-[[nodiscard]] std::string check_plan(const Backend& backend, const matmul::Plan& plan, const MatmulCase& c,
-                                     const MatmulValues& values, const MatmulExpected& expected,
-                                     bool misaligned = false);
+[[nodiscard]] std::string check_plan(const Backend& backend, const matmul::Plan& plan, MatmulRun* run,
+                                     const MatmulExpected& expected);
 
 }  // namespace gpudnn::test

@@ -27,6 +27,16 @@ template <class Problem>
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed);
 }
 
+// What verdict() says, or the text of what it throws: an error of the GPU is then told with the problem it came up in.
+template <class Verdict>
+[[nodiscard]] std::string verdict_or_error(Verdict verdict) {
+  try {
+    return verdict();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 // Judges `usual` random cases. A failure prints the problem and how to see it again; the fifth ends the sweep.
 // make(Random&) gives a case; verdict(case, index) gives an empty text or what was wrong.
 template <class Make, class Verdict>
@@ -36,12 +46,7 @@ void sweep(int usual, Make make, Verdict verdict) {
   for (int i = 0; i < count && failures < 5; ++i) {
     Random random = case_random(session_seed(), static_cast<std::uint64_t>(i));
     const auto c = make(random);
-    std::string wrong;
-    try {
-      wrong = verdict(c, i);
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
+    const std::string wrong = verdict_or_error([&] { return verdict(c, i); });
     if (wrong.empty()) continue;
     ++failures;
     ADD_FAILURE() << describe(c) << "\n  " << wrong << "\n  again: GPUDNN_TEST_SEED=" << session_seed()
@@ -100,13 +105,11 @@ void check_all(const std::vector<Case<Problem>>& cases) {
       if (runs_in_variant(i / kFileVariants, variant, 2 * kFileVariants)) options.push_back({.misaligned = misaligned});
     }
     if (options.empty()) continue;
-    std::string wrong;
-    try {
-      wrong = check_all_options(Backend::at_hand(), cases[i], std::span<const RunOptions>(options));
-    } catch (const std::exception& error) {
-      wrong = error.what();
-    }
-    EXPECT_EQ(wrong, "") << describe(cases[i]);
+    EXPECT_EQ(verdict_or_error([&] {
+                return check_all_options(Backend::at_hand(), cases[i], std::span<const RunOptions>(options));
+              }),
+              "")
+        << describe(cases[i]);
   }
 }
 

@@ -16,11 +16,11 @@ using Counts = std::map<std::string, int>;
 
 // check(engine, outcome, text of the choice) for each config of the engines whose names begin so.
 template <class Check>
-void for_each_outcome(const char* prefix, const ConvCase& c, const Values& values, bool misaligned, Counts* counts,
+void for_each_outcome(const char* prefix, const ConvCase& c, const Values& values, Placement place, Counts* counts,
                       Check check) {
   const Backend& backend = Backend::at_hand();
   const Device& device = *backend.handle()->device;
-  const Inputs inputs(backend, c, values, misaligned);
+  const Inputs inputs(backend, c, values, place);
   for (const conv::ConvEngine& engine : conv::engines()) {
     if (engine.backend != backend.kind() || !std::string(engine.name).starts_with(prefix)) continue;
     if (!engine.supports(c.problem, device)) continue;
@@ -28,7 +28,7 @@ void for_each_outcome(const char* prefix, const ConvCase& c, const Values& value
     engine.candidates(c.problem, device, &candidates);
     for (const conv::Candidate& candidate : candidates) {
       ++(*counts)[engine.name];
-      EngineRun run(backend, engine, candidate, c, inputs, values, misaligned);
+      EngineRun run(backend, engine, candidate, c, inputs, place);
       Outcome outcome = run.launch();
       outcome.damage = run.damage();
       check(engine, outcome, choice_text(engine, candidate.config));
