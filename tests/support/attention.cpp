@@ -547,8 +547,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
 
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   const auto copied = [&](const Bytes& bytes, std::size_t misalignment, bool ends_mapping = false) -> GuardedBuffer* {
-    buffers.push_back(std::make_unique<GuardedBuffer>(backend, bytes.size(), misalignment, ends_mapping));
-    if (!bytes.empty()) buffers.back()->write(bytes.data(), bytes.size());
+    buffers.push_back(
+        std::make_unique<GuardedBuffer>(backend, bytes.size(), misalignment, ends_mapping, 1, bytes.data()));
     return buffers.back().get();
   };
   std::vector<std::pair<GuardedBuffer*, const Bytes*>> late;
