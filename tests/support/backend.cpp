@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +22,51 @@ unsigned char guard_byte(std::size_t i) { return static_cast<unsigned char>(0xa0
 
 std::string first_difference(const std::vector<unsigned char>& now, std::size_t i, const char* where) {
   return std::string(where) + " byte " + std::to_string(i) + " became " + std::to_string(now[i]);
+}
+
+// What buffers of Backend::at_hand() gave back, by its exact size: the cases of engines take the same sizes again and
+// again, and to allocate and free them takes longer than kernels do, above all where processes share a GPU.
+template <class Memory>
+class Spare {
+ public:
+  // An empty one where there is none.
+  Memory take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(bytes);
+    if (found == kept_.end()) return Memory{};
+    Memory memory = std::move(found->second);
+    kept_.erase(found);
+    all_ -= bytes;
+    return memory;
+  }
+  // Ends others first where they are too many.
+  template <class End>
+  void give(Memory memory, std::size_t bytes, End end) {
+    constexpr std::size_t kBytesAtOnce = std::size_t{1} << 29;
+    constexpr std::size_t kCount = 64;
+    const std::lock_guard lock(mutex_);
+    if (all_ + bytes > kBytesAtOnce || kept_.size() >= kCount) {
+      for (auto& [size, old] : kept_) end(std::move(old));
+      kept_.clear();
+      all_ = 0;
+    }
+    if (bytes > kBytesAtOnce) return end(std::move(memory));
+    kept_.emplace(bytes, std::move(memory));
+    all_ += bytes;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::multimap<std::size_t, Memory> kept_;
+  std::size_t all_ = 0;
+};
+Spare<void*>& spare_memory() {
+  static auto* const spare = new Spare<void*>;  // outlives every test's buffers
+  return *spare;
+}
+Spare<std::unique_ptr<MappedMemory>>& spare_mappings() {
+  static auto* const spare = new Spare<std::unique_ptr<MappedMemory>>;
+  return *spare;
 }
 
 }  // namespace
@@ -54,7 +101,11 @@ Backend::Backend(bool host_only) {
 Backend::~Backend() { (void)gpudnnDestroy(handle_); }
 
 Backend& Backend::at_hand() {
-  static Backend* const backend = new Backend;  // outlives every test's buffers
+  static Backend* const backend = [] {
+    auto* const made = new Backend;
+    made->lasts_ = true;
+    return made;
+  }();
   return *backend;
 }
 
@@ -68,11 +119,12 @@ GuardedBuffer::GuardedBuffer(const Backend& backend, std::size_t bytes, std::siz
     : backend_(&backend), before_(kGuard + misalignment), bytes_(bytes) {
   if (ends_mapping && backend.is_cuda()) {
     behind_ = (end_alignment - bytes % end_alignment) % end_alignment;
-    mapped_ = std::make_unique<MappedMemory>(before_ + bytes + behind_);
+    mapped_ = spare_mappings().take(before_ + bytes + behind_);
+    if (mapped_ == nullptr) mapped_ = std::make_unique<MappedMemory>(before_ + bytes + behind_);
     base_ = mapped_->end() - behind_ - bytes - before_;
   } else {
-    void* memory = nullptr;
-    GPUDNN_TEST_REQUIRE(gpudnnMalloc(backend.handle(), &memory, before_ + bytes + behind_));
+    void* memory = backend.lasts() ? spare_memory().take(before_ + bytes + behind_) : nullptr;
+    if (memory == nullptr) GPUDNN_TEST_REQUIRE(gpudnnMalloc(backend.handle(), &memory, before_ + bytes + behind_));
     base_ = static_cast<unsigned char*>(memory);
   }
   std::vector<unsigned char> whole(before_ + bytes + behind_, kPoison);
@@ -91,7 +143,16 @@ GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 GuardedBuffer::~GuardedBuffer() {
-  if (base_ != nullptr && mapped_ == nullptr) (void)gpudnnFree(backend_->handle(), base_);
+  if (base_ == nullptr) return;
+  const auto free = [handle = backend_->handle()](void* memory) { (void)gpudnnFree(handle, memory); };
+  const std::size_t bytes = before_ + bytes_ + behind_;
+  if (mapped_ != nullptr) {
+    spare_mappings().give(std::move(mapped_), bytes, [](auto) {});
+  } else if (backend_->lasts()) {
+    spare_memory().give(base_, bytes, free);
+  } else {
+    free(base_);
+  }
 }
 
 void* GuardedBuffer::data() const { return bytes_ == 0 ? nullptr : base_ + before_; }

@@ -39,10 +39,13 @@ class Backend {
   [[nodiscard]] gpudnnHandle_t handle() const { return handle_; }
   [[nodiscard]] bool is_cuda() const { return kind_ == GPUDNN_BACKEND_CUDA; }
   [[nodiscard]] gpudnnBackend_t kind() const { return kind_; }
+  // Whether it is at_hand(), which outlives every test's buffers.
+  [[nodiscard]] bool lasts() const { return lasts_; }
   [[nodiscard]] const char* name() const { return is_cuda() ? "CUDA" : "host"; }
 
  private:
   gpudnnHandle_t handle_ = nullptr;
+  bool lasts_ = false;
   gpudnnBackend_t kind_ = GPUDNN_BACKEND_HOST;
 };
 
