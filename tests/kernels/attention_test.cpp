@@ -360,6 +360,28 @@ TEST(Attention, WorkspaceOfTheWidestWindowIsEnoughForAnyOther) {
 }
 #endif
 
+// T1: scores so low that exp(-stats) overflows, which shows where a tile's rows or keys beyond the last count as 0. The
+// kernels without and with options, of lengths around tiles.
+TEST(Attention, ScoresFarBelowZero) {
+  for (const std::int64_t length : {1, 63, 64, 65, 127, 129, 200}) {
+    const std::string rows = std::to_string(length), columns = std::to_string(1 + length * 7 % 190);
+    for (const std::string& shape : std::vector<std::string>{
+             " bf16 b1h2s" + rows + "d64 scale=8", " f16 b1h2/1s" + rows + "/" + columns + "d128 scale=4 causal",
+             " bf16 b1h2s" + columns + "/" + rows + "d64 scale=8 causal bottom_right",
+             " bf16 b1h1s" + rows + "/" + columns + "d256 scale=2", " f16 b2h1s" + rows + "d64 scale=8 dropout=0.1",
+             " bf16 b2h2s" + rows + "d64 scale=8 bias=bf16:2x1x1x" + rows}) {
+      for (const std::string& line : {"attention fwd" + shape + " stats", "attention bwd" + shape}) {
+        AttentionCase c;
+        c.problem = attention_problem(line);
+        c.low_scores = true;  // of mean -326
+        int runs = 0;
+        EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+        EXPECT_TRUE(runs > 0 || only_engine() != nullptr) << describe(c);
+      }
+    }
+  }
+}
+
 // T1: each length of queries, and keys as many or 258 less it, plain and with two options in turn; backward with scores
 // from far below to far above 0 too. In eight parts, which can run side by side; GPUDNN_TEST_CASES=257 takes all
 // lengths; else one in four is, on the host one in 16.

@@ -141,6 +141,7 @@ class CaseMemory {
     make_lengths();
     make_plain();
     for (int i = 0; i < kTensorCount; ++i) make_tensor(i);
+    if (case_.low_scores) lower_scores();
   }
 
   Memory memory;
@@ -280,6 +281,18 @@ class CaseMemory {
     for (const std::int64_t place : places) {
       encode(magnitude * random_.normal(), g.type,
              memory.tensors[index].data() + static_cast<std::size_t>(place) * size);
+    }
+  }
+
+  void lower_scores() {
+    for (const int index : {kQ, kK}) {
+      const TensorGeometry& g = (problem_.*kTensors[index]).geometry;
+      for (const std::int64_t offset : element_offsets(g)) {
+        unsigned char* const at =
+            memory.tensors[index].data() + static_cast<std::size_t>(offset) * element_size(g.type);
+        const double value = std::abs(decode(at, g.type));
+        encode(index == kQ ? value : -value, g.type, at);
+      }
     }
   }
 
@@ -513,6 +526,7 @@ Problem attention_problem(const std::string& line) {
 
 std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
+         (c.low_scores ? " low_scores" : "") +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +
          (c.first_offset != 0 ? " first_offset=" + std::to_string(c.first_offset) : "") +
          (c.hidden_rows ? " hidden_by=" + std::to_string(c.hidden_by) : "");

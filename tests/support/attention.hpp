@@ -21,6 +21,7 @@ namespace gpudnn::test {
 
 struct AttentionCase {
   attention::Problem problem;
+  bool low_scores = false;  // nothing of q is below 0, and nothing of k above
   std::uint64_t seed = 1;
   double magnitude = 1;      // of q and k
   int zero_lengths = 0;      // every so many sequences has length 0; 0: none
