@@ -211,11 +211,13 @@ struct CopyData {
   void *q, *k, *v, *d_o, *dq, *dk, *dv;
 };
 
-// The problem in bf16 that the copies make, and its arguments.
+// The problem in bf16 that the copies make, and its arguments. o, which nothing reads there, says what they are: it may
+// be of 16 bits itself, and has the type of bytes here.
 Problem problem_of_copies(const Problem& problem, const BackwardCopies& copies) {
   Problem result = problem;
   result.q = copies.q, result.k = copies.k, result.v = copies.v, result.d_o = copies.d_o;
   result.dq = copies.dq, result.dk = copies.dk, result.dv = copies.dv;
+  result.o.geometry.type = problem.type();
   return result;
 }
 Args args_of_copies(const Args& args, const CopyData& data) {

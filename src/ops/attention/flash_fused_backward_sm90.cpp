@@ -84,6 +84,12 @@ kernels::FlashDbiasParams wide_dbias_shape(const Problem& problem, const Device&
   return dbias_shape(problem, device, kernels::kFlashDbiasWideTile, 1);
 }
 
+// Copies of 8-bit floats, of whose problem o alone has its own type: their kernels are built for head dimensions of 64
+// and 128, and lse and delta are not made here.
+bool is_of_copies(const Problem& problem) { return problem.o.geometry.type != problem.type(); }
+
+constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile of keys
+
 std::int64_t key_tiles(const Problem& problem) {
   return (problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows;
 }
@@ -92,7 +98,6 @@ std::int64_t key_tiles(const Problem& problem) {
 // bounds, half of it: then there are some five tiles for two multiprocessors. Neither dropout nor bias of each score
 // goes with parts.
 std::int64_t members_of_part(const Problem& problem, const Device& device) {
-  constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
   const std::int64_t group = problem.heads_q() / problem.heads_k();
   const std::int64_t tiles = key_tiles(problem) * problem.batch() * problem.heads_k();
   const std::int64_t blocks = device.multiprocessors;
@@ -113,6 +118,7 @@ std::int64_t query_parts_of(const Problem& problem, const Device& device, std::i
   constexpr std::int64_t kFloatsOfStep = 1 << 20;  // that are written and read again in the time of a step
   const std::int64_t blocks = device.multiprocessors;
   if (!sees_all(problem) || has_ragged(problem) || problem.has_dropout != 0) return 1;
+  if (problem.heads_q() / problem.heads_k() * problem.length_q() < kWorthSharing) return 1;
   if (problem.bias.rank != 0 && !has_options_of_keys(problem)) return 1;
   const auto time = [&](std::int64_t parts) {
     const std::int64_t rounds = (tiles * parts + blocks - 1) / blocks;
@@ -128,11 +134,11 @@ std::int64_t query_parts_of(const Problem& problem, const Device& device, std::i
 
 // With the causal mask alone, tiles of queries end where the queries do, as all tiles of keys see the last query. Not
 // of one tile of keys, which gains nothing, and whose dq is stored by TMA: what it stores must not start before the
-// first row. A multiple of 16, for which one block of dropout's generator is. Not of 8-bit floats, whose o is one.
+// first row. A multiple of 16, for which one block of dropout's generator is. Not of 8-bit floats' copies.
 std::int64_t lead_of(const Problem& problem, std::int64_t dim, std::int64_t rows) {
   const bool is_causal = problem.has_right != 0 && problem.has_left == 0;
   if (dim != 64 || !is_causal || problem.dbias.rank != 0 || has_ragged(problem)) return 0;
-  if (problem.o.geometry.type != problem.type() || key_tiles(problem) == 1) return 0;
+  if (is_of_copies(problem) || key_tiles(problem) == 1) return 0;
   return (rows - problem.length_q() % rows) % rows / 16 * 16;
 }
 
@@ -142,7 +148,7 @@ int built_dim(const Problem& problem) {
   if (problem.dim_qk() > 128) return 192;
   if (dim <= 64) return 64;
   const bool is_plain = problem.bias.rank == 0 && problem.dbias.rank == 0 && !has_options_of_keys(problem) &&
-                        problem.o.geometry.type == problem.type();
+                        !is_of_copies(problem);
   return dim <= 96 && is_plain ? 96 : 128;
 }
 
@@ -246,8 +252,7 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
 bool dq_is_whole(const Problem& problem, const FusedSpace& space) {
   if (space.dim != 64 || !problem.dq.exists() || key_tiles(problem) != 1) return false;
   if (has_ragged(problem) || problem.bias.rank != 0 || has_options_of_keys(problem)) return false;
-  if (problem.o.geometry.type != problem.type() || problem.has_length_q != 0 || problem.has_length_kv != 0)
-    return false;
+  if (is_of_copies(problem) || problem.has_length_q != 0 || problem.has_length_kv != 0) return false;
   return problem.has_left == 0 && (problem.has_right == 0 || (problem.right >= 0 && problem.bottom_right == 0));
 }
 
