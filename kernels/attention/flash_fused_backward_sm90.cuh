@@ -14,14 +14,16 @@
 // neither waits for the other, the first one makes dq two tiles late and the second one a tile late.
 //
 // The order of dq's sums is fixed: key tile c adds to a query tile when key tile c - 1 has (a word of each query tile
-// tells); the first one that meets a query tile stores, so the floats need no zeroing. Nobody waits for ever: a block
-// takes its tile by a ticket, tickets run over ascending key tiles within each head, and a block ends its tiles in the
-// order of their tickets. So what is waited for belongs to a block that runs, and waits itself for lower tickets alone;
-// the lowest that is not done waits for none. Few wait at all: neighbours on the same head go through the query tiles
-// in the same direction and stay about one tile apart, and only the threads that add wait, tiles behind the products.
-// With the causal mask the longest tiles come first. With a window, whose queries move with the keys, tiles of keys
-// start in the middle of their queries, so that neighbours are at the same ones and the L2 holds what they share. For
-// the same reason every other round of blocks goes upwards where groups of heads are large and the mask is causal
+// tells); the first one that meets a query tile stores, so the floats need no zeroing. With the causal mask alone every
+// other run of eight tiles goes down instead (run_tiles_of): there c adds when c + 1 has, or where that one does not
+// see the query tile, when the run before has. Nobody waits for ever: a block takes its tile by a ticket, tickets run
+// over key tiles within each head in the order of their additions, and a block ends its tiles in the order of their
+// tickets. So what is waited for belongs to a block that runs, and waits itself for lower tickets alone; the lowest
+// that is not done waits for none. Few wait at all: neighbours on the same head go through the query tiles in the same
+// direction and stay about one tile apart, and only the threads that add wait, tiles behind the products. With the
+// causal mask the longest tiles come first. With a window, whose queries move with the keys, tiles of keys start in the
+// middle of their queries, so that neighbours are at the same ones and the L2 holds what they share. For the same
+// reason every other round of blocks goes upwards where groups of heads are large and the mask is causal
 // (`alternates`): a round that goes down from the last query ends at the diagonal, each block two tiles of queries
 // before its predecessor on the head; the next tiles of keys start there, in that order, two tiles apart too.
 //
@@ -38,11 +40,14 @@
 //
 // With bias of keys, a thread has its two rows' numbers in registers. ALiBi is one of them, which changes from tile to
 // tile of queries, and within a tile is a part of lse. With dropout (`kept`), it draws the bits of a
-// tile while S is multiplied; P is whole in dS, without what is dropped in dv.
+// tile beside the exponentials, which are another pipe's work; P is whole in dS, without what is dropped in dv.
 //
 // In 8-bit floats (`turned`) tiles of q, k and dO come twice, as they are and turned (rows of 64 queries or 128 keys),
 // as wgmma wants the summed dimension side by side, and v as it is: the bytes of 16-bit tiles, v's half. P and dS are
 // rounded after their scales.
+//
+// What warps store for TMA or the tensor cores is fenced, which waits for the stores. With head dimension 64, without
+// bias of each score, that is done behind the issue of the next product (kTellsLate).
 //
 // With head dimension 64, without bias of each score, k and v come in two stages, and a block does not stop between its
 // tiles of keys: a tile's last dq is made beside the first S of the next one (`carried`). dv leaves through the rows of
@@ -150,6 +155,7 @@ class FusedConsumer {
           j = tile->queries.after(j);
         }
       }
+      if constexpr (C::kTellsLate) tell(&shared.ds_full[turn.stage ^ 1]);
       ptx::wgmma_wait_group<0>();
       ptx::pin(dk);
       ptx::pin(dv);
@@ -182,6 +188,7 @@ class FusedConsumer {
     ptx::wgmma_wait_group<0>();
     dq.pin();
     store_dq(dq, stage);
+    tell(&shared.dq_full[stage]);
   }
 
   // Query heads that the tile's keys meet.
@@ -391,14 +398,13 @@ class FusedConsumer {
   }
   // Beside an lse of infinity a bias of infinity would be a NaN.
   [[nodiscard]] static __device__ __forceinline__ float finite(float bias) { return fminf(bias, kGreatestScore); }
+  // In the same straight code as the exponentials, whose pipe leaves the others free.
   __device__ __forceinline__ void draw(int j, int member) {
-    if (!p.drops) {
-      for (std::uint32_t& bits : kept) bits = ~0U;
-      return;
-    }
     const int head = (tile->batch * p.heads + tile->head) * p.group + member;
-    draw_of_keys<C::kStream / 16>(tile->key, p.dropout.threshold, static_cast<std::uint32_t>(head), query(j),
-                                  static_cast<std::uint32_t>(tile->row + place.row()), kept);
+    const DrawOfKeys bits(tile->key, static_cast<std::uint32_t>(head), query(j),
+                          static_cast<std::uint32_t>(tile->row + place.row()));
+    kept[0] = bits.kept<4>(0, p.dropout.threshold);
+    if constexpr (C::kStream > 64) kept[1] = bits.kept<C::kStream / 16 - 4>(4, p.dropout.threshold);
   }
   // What dropout drops of the operand P becomes 0.
   __device__ __forceinline__ void drop() {
@@ -446,7 +452,7 @@ class FusedConsumer {
         for (int e = 0; e < 4; ++e) {
           const float sum = e % 2 == 0 ? delta.x : delta.y;
           if constexpr (C::kKeeps) {
-            // Element 8 i + 2 w + e of draw_of_keys.
+            // Element 8 i + 2 w + e of DrawOfKeys.
             const bool keeps = (kept[i / 4] >> (4 * (i % 4) + 2 * half + e / 2 + 16 * (e % 2)) & 1U) != 0;
             ds[e] = s[at + e] * fmaf(keeps ? dp[at + e] : 0.0F, p.keep_scale, -sum);
           } else {
@@ -558,9 +564,12 @@ class FusedConsumer {
         to[i * C::kDqThreads] = make_float4(d[0], d[1], d[2], d[3]);
       }
     }
+  }
+  // What this thread has stored is for TMA and the tensor cores. The fence waits for the stores.
+  __device__ __forceinline__ void tell(std::uint64_t* full) {
     ptx::fence_proxy_async();
     __syncwarp();
-    if (place.lane == 0) ptx::mbarrier_arrive(&shared.dq_full[which]);
+    if (place.lane == 0) ptx::mbarrier_arrive(full);
   }
 
   // Waits for dS of both warpgroups, `back` tiles back, and says where it is.
@@ -582,16 +591,17 @@ class FusedConsumer {
     } else {
       issue_product<C::kDimQk>(s, k(), shared.q[q_turn.stage]);
     }
+    if (C::kTellsLate && i > 0) tell(&shared.ds_full[stage ^ 1]);
     // Of a tile's first step, the last one of the tile before.
     const bool carries = C::kCarries && i == 0;
     const bool has_dq = carries ? carried : i >= 2 - place.warpgroup;
     const int back = carries ? 1 : 2 - place.warpgroup;
     if (has_dq) meet(back);
     issue_dq(dq, carries ? shared.k[C::kCarries ? held.stage ^ 1 : 0] : k(), shared.ds[stage ^ (back & 1)]);
-    if constexpr (C::kKeeps) draw(j, member);
     ptx::wgmma_wait_group<1>();
     ptx::pin(s);
     ptx::pin(ds_weights);
+    if constexpr (C::kKeeps) draw(j, member);
     if (i > 0 && place.lane == 0) {
       ptx::mbarrier_arrive(&shared.q_empty[q_turn.stage == 0 ? C::kQStages - 1 : q_turn.stage - 1]);
     }
@@ -617,13 +627,17 @@ class FusedConsumer {
     issue_sum<typename C::Byte, typename C::GradientByte>(dv, weights, shared.d_o[stage]);
     ptx::wgmma_wait_group<1>();
     dq.pin();
-    if (has_dq) store_dq(dq, stage ^ (back & 1));
+    if (has_dq) {
+      store_dq(dq, stage ^ (back & 1));
+      if (!C::kTellsLate) tell(&shared.dq_full[stage ^ (back & 1)]);
+    }
     if (carries) leave_tile();
     if constexpr (C::kTurns) {
       issue_byte_product<typename C::GradientByte>(dp, v(), shared.d_o[stage]);
     } else {
       issue_product<C::kDimV>(dp, v(), shared.d_o[stage]);
     }
+    if (C::kTellsLate && has_dq) tell(&shared.dq_full[stage ^ (back & 1)]);
     ptx::wgmma_wait_group<0>();
     ptx::pin(dp);
     ptx::pin(weights);
@@ -635,12 +649,12 @@ class FusedConsumer {
     issue_sum<typename C::GradientByte, typename C::Byte>(dk, ds_weights, shared.q[q_turn.stage]);
     tile::wait(&shared.ds_read[place.warpgroup ^ 1][stage], turn.parity ^ 1);
     store_ds(shared.ds[stage]);
-    ptx::fence_proxy_async();
-    __syncwarp();
-    if (place.lane == 0) {
-      ptx::mbarrier_arrive(&shared.ds_full[stage]);
-      ptx::mbarrier_arrive(&shared.d_o_empty[stage]);
+    if constexpr (C::kTellsLate) {
+      __syncwarp();
+    } else {
+      tell(&shared.ds_full[stage]);
     }
+    if (place.lane == 0) ptx::mbarrier_arrive(&shared.d_o_empty[stage]);
     if constexpr (C::kHasBias) {
       if (p.writes_dbias) store_dbias(j, member, shared.ds[stage]);
     }
@@ -760,7 +774,7 @@ class FusedConsumer {
   [[maybe_unused]] std::uint32_t bias_parity = 0;
   [[maybe_unused]] float amax_ds = 0.0F;
   [[maybe_unused]] float key_bias[2];
-  // As draw_of_keys says.
+  // As DrawOfKeys says.
   [[maybe_unused]] std::uint32_t kept[(C::kStream / 16 + 3) / 4] = {};
   float dk[C::kDimQk / 2];
   float dv[C::kDimV / 2];

@@ -87,7 +87,8 @@ struct FlashFusedBackwardParams {
   // are where key tiles start (QueryTiles).
   std::int32_t lead = 0;
   std::int32_t period = 1;
-  bool alternates = false;  // every other round of blocks visits its tiles of queries upwards
+  std::int32_t run_tiles = 0;  // of keys; of runs of so many every other one goes down, the last one up; 0: all go up
+  bool alternates = false;     // every other round of blocks visits its tiles of queries upwards
   std::int32_t heads_of_section = 1;
   std::int32_t batch_heads = 0;  // of k and v, each part apart
   std::int32_t blocks = 0;       // no more than run at once

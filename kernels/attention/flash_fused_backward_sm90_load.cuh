@@ -43,6 +43,7 @@ struct FusedConfig {
   static constexpr int kHeldStages = kDimQk == 64 && !kHasBias ? 2 : 1;
   // Then a tile's last dq is made beside the next tile's first step.
   static constexpr bool kCarries = kHeldStages == 2;
+  static constexpr bool kTellsLate = kCarries;
   static constexpr int kKBytes = kRows * kPanelsQk * kPanelBytes;
   static constexpr int kVBytes = kRows * kPanelsV * kPanelBytes;
   static constexpr int kQBytes = kStream * kPanelsQk * kPanelBytes;
@@ -72,6 +73,8 @@ struct MapRows {
   int batch, first;
 };
 struct FusedTile : KeyTilePlace {  // index -1: there are no more
+  int rank;                        // of the tile among those of its head, in the order of tickets and additions
+  int run;                         // the first rank of its run where that goes down, else -1
   int row;
   int first_head, members;  // query heads of the group that it visits
   QueryTiles queries;
@@ -128,6 +131,16 @@ template <class C>
 __device__ __forceinline__ FusedTile fused_tile(const FlashFusedBackwardParams& p, int number) {
   FusedTile tile;
   static_cast<KeyTilePlace&>(tile) = key_tile_place(p, number);
+  tile.rank = tile.index;
+  tile.run = -1;
+  if (p.run_tiles > 0) {
+    // The last run, which may be short, goes up.
+    const int run = tile.rank / p.run_tiles;
+    if (((p.key_tiles - 1) / p.run_tiles - run) % 2 == 1) {
+      tile.run = run * p.run_tiles;
+      tile.index = 2 * tile.run + p.run_tiles - 1 - tile.rank;
+    }
+  }
   tile.row = tile.index * C::kRows;
   const int first_member = tile.part / p.query_parts * p.members;
   tile.first_head = tile.head * p.group + first_member;
@@ -355,6 +368,12 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
   // Query tiles from here on have not been met by an earlier key tile: both ends of the range ascend.
   int met = 0;
   if (tile.index > 0) met = fused_queries<C>(p, tile.sequence, tile.row - C::kRows).end;
+  // In a run that goes down, query tiles before here are not met by any tile of the run before this one.
+  int shared_from = 0;
+  if (tile.run >= 0 && tile.rank > tile.run) {
+    const QueryTiles before = fused_queries<C>(p, tile.sequence, tile.row + C::kRows);
+    shared_from = before.start < 0 ? p.query_tiles : before.first;
+  }
   const int first = (tile.batch * p.heads * p.group + tile.first_head) * p.query_tiles;
   const int end = first + tile.members * p.query_tiles;
   for (int j = tile.queries.start; j >= 0; j = tile.queries.after(j)) {
@@ -375,12 +394,14 @@ __device__ __forceinline__ void add_dq_of_tile(const FlashFusedBackwardParams& p
         continue;
       }
       std::uint32_t* const added = p.added + base + j;
-      if (j < met) await_turn(added, tile.index);
+      const int its_turn = j < shared_from ? tile.run : tile.rank;
+      const bool is_first = p.run_tiles > 0 ? its_turn == 0 : j >= met;
+      if (!is_first) await_turn(added, its_turn);
       tile::wait(&shared.dq_full[which], turn >> 1 & 1);
       float* const to = p.dq + static_cast<std::int64_t>(base + j) * C::kDqFloats;
-      start_adding(to, shared.dq[stage], C::kDqFloats * 4, j >= met);
+      start_adding(to, shared.dq[stage], C::kDqFloats * 4, is_first);
       ptx::mbarrier_arrive(&shared.dq_empty[stage]);
-      end_turn(added, tile.index);
+      end_turn(added, tile.rank);
     }
   }
 }

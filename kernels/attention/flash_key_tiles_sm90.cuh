@@ -109,7 +109,7 @@ __device__ __forceinline__ void await_turn(const std::uint32_t* word, int turn) 
   while (ptx::ld_acquire_gpu(word) != static_cast<std::uint32_t>(turn)) {
   }
   // What the other block's TMA wrote is before what this one's adds.
-  ptx::fence_proxy_async_all();
+  ptx::fence_proxy_async_global();
 }
 // Until `from` may be written again.
 __device__ __forceinline__ void start_adding(float* to, const float* from, int bytes, bool stores) {
@@ -123,7 +123,7 @@ __device__ __forceinline__ void start_adding(float* to, const float* from, int b
 }
 __device__ __forceinline__ void end_turn(std::uint32_t* word, int turn) {
   ptx::bulk_wait_group<0>();
-  ptx::fence_proxy_async_all();
+  ptx::fence_proxy_async_global();
   ptx::st_release_gpu(word, static_cast<std::uint32_t>(turn) + 1);
 }
 

@@ -29,7 +29,8 @@ template <int kPending>
 __device__ __forceinline__ void bulk_wait_group() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
-// Orders this thread's accesses of all memory before those that TMA makes for it later, and the other way round.
-__device__ __forceinline__ void fence_proxy_async_all() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// Orders this thread's accesses of global memory before those that TMA makes for it later, and the other way round.
+// The fence of all spaces would wait for a membar too.
+__device__ __forceinline__ void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 }  // namespace gpudnn::ptx

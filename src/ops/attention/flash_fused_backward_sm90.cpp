@@ -147,8 +147,8 @@ int built_dim(const Problem& problem) {
   const std::int64_t dim = std::max(problem.dim_qk(), problem.dim_v());
   if (problem.dim_qk() > 128) return 192;
   if (dim <= 64) return 64;
-  const bool is_plain = problem.bias.rank == 0 && problem.dbias.rank == 0 && !has_options_of_keys(problem) &&
-                        !is_of_copies(problem);
+  const bool is_plain =
+      problem.bias.rank == 0 && problem.dbias.rank == 0 && !has_options_of_keys(problem) && !is_of_copies(problem);
   return dim <= 96 && is_plain ? 96 : 128;
 }
 
@@ -246,6 +246,18 @@ Status launch_rest(const LaunchSite& site, const Problem& problem, const Args& a
   }
   launch_gather_dsink(site, problem, params);
   return GPUDNN_STATUS_SUCCESS;
+}
+
+// Tiles of keys in a run, of which every other one goes down. A tile of keys adds to dq more than a step of queries
+// behind its predecessor on the head, and is two steps shorter: blocks that go upwards end in the opposite order, and
+// would start their next tiles closer than that. Those that then go downwards end two steps further apart than they
+// began, as far as the next ones going upwards need. Where a group's heads, or smaller tiles of queries, are more steps
+// a tile, the ends are far apart anyway. A constant, so that the order of a sequence's sums is its own.
+std::int32_t run_tiles_of(const Problem& problem, std::int64_t rows) {
+  constexpr std::int32_t kRunTiles = 8;
+  const bool is_causal = problem.has_right != 0 && problem.has_left == 0;
+  const bool has_groups = problem.heads_q() != problem.heads_k();
+  return is_causal && !has_groups && kernels::kFlashFusedRows <= 2 * rows ? kRunTiles : 0;
 }
 
 // Whether one tile of keys makes dq, of all rows of q.
@@ -412,6 +424,7 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   // With fewer heads in a group than that takes, neighbours that go upwards wait for each other instead.
   params.alternates =
       params.mask.has_right && !params.mask.has_left && 2 * read > 3 * static_cast<std::int64_t>(site.device.l2_bytes);
+  params.run_tiles = run_tiles_of(problem, rows);
   params.heads_of_section = fused_heads_of_section(problem, site.device, space, params.is_turned);
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
