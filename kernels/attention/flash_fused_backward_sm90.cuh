@@ -132,6 +132,9 @@ class FusedConsumer {
       if (i < C::kDimV / 2) dv[i] = 0.0F;
     }
     int left = members() * (tile->queries.end - tile->queries.first);
+    if constexpr (C::kCarries) {
+      if (left <= 0 && carried) end_carried();
+    }
     if constexpr (C::kHasKeys) ask_key_bias();
     if (left > 0) {
       tile::wait(&shared.held_full[held.stage], held.parity);
@@ -189,6 +192,14 @@ class FusedConsumer {
     dq.pin();
     store_dq(dq, stage);
     tell(&shared.dq_full[stage]);
+  }
+
+  // Before a tile that no query sees: nothing there is beside the last dq of the tile before, and a third tile has no
+  // place before those who add have had that.
+  __device__ __forceinline__ void end_carried() {
+    make_dq(1, shared.k[C::kCarries ? held.stage ^ 1 : 0]);
+    leave_tile();
+    carried = false;
   }
 
   // Query heads that the tile's keys meet.
