@@ -512,6 +512,36 @@ TEST(Attention, BiasAtTheEndsOfFloat) {
   }
 }
 
+// Scores far beyond what float tells apart from their neighbours: exact ones, many of which are equal.
+TEST(Attention, ScoresFarFromZero) {
+  const std::vector<std::string> shapes = {"b2h4/2s130/144d64 scale=0.125 causal",
+                                           "b1h2s300/320d64 scale=0.125",
+                                           "b1h3s200/300d128 scale=0.125",
+                                           "b1h2s130/260d256 scale=0.0625 left=100",
+                                           "b1h2s150d192/128 scale=0.0625 causal",
+                                           "b2h8/2s1/700d128 scale=0.125",
+                                           "b2h2s49d32 scale=0.25",
+                                           "b3h2s100/140d64 scale=0.125 length_q length_kv sink",
+                                           "b1h2s70/90d40 scale=0.125 softcap=50"};
+  const auto expect = [](const std::string& line, double magnitude) {
+    AttentionCase c;
+    c.problem = attention_problem(line);
+    c.magnitude = magnitude;
+    c.in_units = true;
+    int runs = 0;
+    EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+  };
+  const std::pair<const char*, double> types[] = {{"f16 ", 0x1p11}, {"bf16 ", 0x1p11}, {"bf16 ", 0x1p13},
+                                                  {"f32 ", 0x1p20}, {"f32 ", 0x1p45},  {"f32 ", 0x1p58}};
+  for (const std::string& shape : shapes) {
+    for (const auto& [type, magnitude] : types) {
+      expect("attention fwd " + (type + shape) + " stats max sum_exp", magnitude);
+      expect("attention fwd " + (type + shape) + " stats", magnitude);
+      expect("attention bwd " + (type + shape), magnitude);
+    }
+  }
+}
+
 // Ragged sequences that start inside a row of the tensor, at a multiple of 16 bytes and beside one.
 TEST(Attention, RaggedSequencesStartAnywhere) {
   const std::string sequences = " bshd length_q length_kv q:offsets=i32 k:offsets=i32 v:offsets=i32 o:offsets=i32";

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "host/attention.hpp"
+#include "kernels/attention/score_range.hpp"
 #include "ops/attention/params.hpp"
 #include "support/number.hpp"
 
@@ -279,7 +280,8 @@ class CaseMemory {
     if (index > kV && index != kDO) return;
     const double magnitude = index <= kK ? case_.magnitude : 1;
     for (const std::int64_t place : places) {
-      encode(magnitude * random_.normal(), g.type,
+      const bool in_units = case_.in_units && index <= kK;
+      encode(magnitude * (in_units ? static_cast<double>(random_.between(-1, 1)) : random_.normal()), g.type,
              memory.tensors[index].data() + static_cast<std::size_t>(place) * size);
     }
   }
@@ -366,6 +368,16 @@ Memory reference(const Problem& problem, const Memory& memory) {
     if (tensor.exists()) copy.tensors[i] = widened(copy.tensors[i], tensor.geometry.type);
   }
   if (problem.dbias.rank != 0) copy.plain[kDBias] = widened(copy.plain[kDBias], problem.dbias.type);
+  // Which rows' statistics hold their sums is a matter of float, in which the call has them.
+  if (problem.backward != 0 && problem.type() != GPUDNN_DATA_DOUBLE) {
+    Bytes& stats = copy.tensors[kStats];
+    for (std::size_t at = 0; at < stats.size(); at += 8) {
+      double value;
+      std::memcpy(&value, stats.data() + at, 8);
+      if (!kernels::holds_sum(static_cast<float>(value))) value = std::copysign(1e300, value);
+      std::memcpy(stats.data() + at, &value, 8);
+    }
+  }
   host::attention(in_double(problem), bind(copy));
   return copy;
 }
@@ -466,8 +478,10 @@ double greatest_finite(const Bytes& values) {
   return greatest;
 }
 
-std::string judge_all(const Problem& problem, double magnitude, bool same_rule, const Memory& actual,
-                      const Memory& expected, const Memory& before) {
+std::string judge_all(const AttentionCase& c, bool same_rule, const Memory& actual, const Memory& expected,
+                      const Memory& before) {
+  const Problem& problem = c.problem;
+  const double magnitude = c.magnitude;
   const bool backward = problem.backward != 0;
   const double bound = bound_of(problem.type());
   // Differences of sums that cancel, such as dO v^T - delta where a row sees one column, leave their terms' rounding.
@@ -490,7 +504,8 @@ std::string judge_all(const Problem& problem, double magnitude, bool same_rule, 
       its = row_value ? (same_rule ? 1e-5 : of_scores) : bound_of_8_bits(problem, tensor.geometry.type, same_rule);
     }
     // dK sums such differences over the rows of a group's heads; each has the rounding of sums on tensor cores, 2^-22.
-    double of_sums = noise;
+    // Exact scores leave none in what is not a sum of q or k.
+    double of_sums = c.in_units && i != kDQ && i != kDK ? noise / magnitude : noise;
     if (&tensor == &problem.dk && problem.type() != GPUDNN_DATA_DOUBLE) {
       const auto terms =
           static_cast<double>(problem.dim_v() * problem.length_q() * problem.heads_q() / problem.heads_k());
@@ -527,6 +542,7 @@ Problem attention_problem(const std::string& line) {
 std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
          (c.low_scores ? " low_scores" : "") +
+         (c.in_units ? " in_units" : "") +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +
          (c.first_offset != 0 ? " first_offset=" + std::to_string(c.first_offset) : "") +
          (c.hidden_rows ? " hidden_by=" + std::to_string(c.hidden_by) : "");
@@ -605,7 +621,7 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   for (int i = 0; i < kPlainCount; ++i) {
     if (!actual.plain[i].empty()) plain[i]->read(actual.plain[i].data(), actual.plain[i].size());
   }
-  std::string wrong = judge_all(c.problem, c.magnitude, engine.alignment == 1, actual, expected, memory);
+  std::string wrong = judge_all(c, engine.alignment == 1, actual, expected, memory);
   for (int i = 0; i < options.more_runs && wrong.empty(); ++i) {
     if (!call()) return take_error_text();
     for (int j = 0; j < kTensorCount; ++j) {

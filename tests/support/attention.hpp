@@ -24,6 +24,7 @@ struct AttentionCase {
   bool low_scores = false;  // nothing of q is below 0, and nothing of k above
   std::uint64_t seed = 1;
   double magnitude = 1;      // of q and k
+  bool in_units = false;     // q and k are 0 or the magnitude, of either sign: powers of two have exact scores
   int zero_lengths = 0;      // every so many sequences has length 0; 0: none
   int first_offset = 0;      // of ragged tensors: where the first sequence starts, in elements
   bool hidden_rows = false;  // bias holds `hidden_by` in some places and all along some rows
