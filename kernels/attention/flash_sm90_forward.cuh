@@ -103,9 +103,10 @@ __device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p,
   const int section = number / section_tiles;
   const int rest = number - section * section_tiles;
   const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  const int batch_head = section * p.heads_of_section + rest % heads;
+  const int turn = heads == 1 ? rest : rest / heads;
+  const int batch_head = section * p.heads_of_section + rest - turn * heads;
   ForwardTile tile;
-  tile.row = (p.row_tiles - 1 - rest / heads) * C::kRows;
+  tile.row = (p.row_tiles - 1 - turn) * C::kRows;
   tile.batch = batch_head / p.heads;
   tile.head = batch_head % p.heads;
   tile.sequence = sequence_of(p.mask, tile.batch);
