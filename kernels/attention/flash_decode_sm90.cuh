@@ -30,6 +30,8 @@ struct DecodeConfig {
   static constexpr int kTileBytes = kColumns * kDim * 2;
   static constexpr int kStages = (226 * 1024 / kBlocks - 2048) / (2 * kTileBytes);
   static_assert(kStages >= 2, "copies run beside products");
+  // Warps, and halves of their fragments, without rows multiply alone. With more columns registers are short of that.
+  static constexpr bool kSkipsRows = kDim == 64;
   // Of ForwardRows.
   static constexpr bool kKeeps = true;
   static constexpr int kBiasTileRows = 0;
@@ -192,7 +194,15 @@ class DecodeConsumer {
     ptx::pin(s);
     release(&shared.rings[0].empty[turn.stage]);
     float corrections[2];
-    rows.softmax(rows.is_cut(j), j, s, corrections);
+    if constexpr (C::kSkipsRows) {
+      const int its_rows = p.rows - tile.row - 16 * place.warp;
+      corrections[0] = corrections[1] = 1.0F;
+      if (__any_sync(0xffffffffu, its_rows > 0)) {
+        rows.softmax(rows.is_cut(j), j, s, corrections, nullptr, __any_sync(0xffffffffu, its_rows > 8) ? 2 : 1);
+      }
+    } else {
+      rows.softmax(rows.is_cut(j), j, s, corrections);
+    }
     std::uint32_t weights[C::kColumns / 16][4];
     to_operand<T, C::kColumns>(s, weights);
 #pragma unroll

@@ -100,9 +100,11 @@ class ForwardRows {
   }
 
   // Scores to probabilities, dropout included; what was summed before is multiplied by the corrections.
-  // `is_cut`: a bound or a length may hide some. `bias`: the tile of bias, where it lies in shared memory.
+  // `is_cut`: a bound or a length may hide some. `bias`: the tile of bias, where it lies in shared memory. `halves`: of
+  // the fragment, those that have rows.
   __device__ __forceinline__ void softmax(bool is_cut, int column_tile, float (&s)[kColumns / 2],
-                                          float (&corrections)[2], const unsigned char* bias = nullptr) {
+                                          float (&corrections)[2], const unsigned char* bias = nullptr,
+                                          int halves = 2) {
     const int first = column_tile * kColumns;
     if constexpr (Ways::kModifies) modify(first, bias, s);
     if constexpr (Ways::kAddsBias) add_staged(bias, p.scale, s);
@@ -111,6 +113,7 @@ class ForwardRows {
     float bases[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if (half >= halves) break;
       float most = fmaxf(s[2 * half], s[2 * half + 1]);
 #pragma unroll
       for (int i = 1; i < kColumns / 8; ++i) most = fmaxf(most, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
@@ -126,6 +129,7 @@ class ForwardRows {
     if constexpr (kMayBeFar) subtract_far<kColumns>(scale, bases, s);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if (half >= halves) break;
       const float base = kOfLog2 ? bases[half] : bases[half] * scale;
       float sum = 0.0F;
 #pragma unroll
