@@ -13,12 +13,18 @@ namespace gpudnn::kernels {
 struct FlashFloat8Params : FlashForwardParams {
   AttentionFloat8 numbers;
   tile::AnyType o_type = tile::AnyType::e4m3;
+  // The tiles behind `whole_tiles` are in two parts, of half of the keys each. Of a warpgroup's rows in both, the sums
+  // of the one that comes first go to `sums`; `turns` has two words for each, 0 at first.
+  float* sums = nullptr;
+  std::uint32_t* turns = nullptr;
 };
 
 struct FlashFloat8Shape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
-constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 128, 256}, {128, 128, 128, 192}, {256, 256, 128, 128}};
+constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 192, 256}, {128, 128, 192, 192}, {256, 256, 128, 128}};
+
+constexpr std::int32_t kFlashFloat8RowValues = 6;  // of a thread's two rows, beside the sums of o, in `sums`
 
 // Bytes of a row of q and k that lie side by side in shared memory, and of keys of the turned v: TMA's swizzle.
 constexpr std::int32_t flash_float8_panel(std::int32_t extent) { return extent % 128 == 0 ? 128 : 64; }
@@ -39,7 +45,8 @@ struct FlashFloat8TurnParams {
   bool is_straight = false;  // elements in their order; else so that a thread of forward has four neighbours
   bool is_paired = false;    // of 16 keys, 8 apart are neighbours; else as a thread holds them
   // What the next kernel adds to starts at 0.
-  std::int32_t* next_tile = nullptr;
+  std::uint32_t* counters = nullptr;
+  std::int32_t counter_words = 0;
   AttentionFloat8 numbers;
 };
 constexpr std::int32_t kFlashFloat8Keys = 128;

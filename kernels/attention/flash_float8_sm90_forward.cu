@@ -15,8 +15,10 @@ void launch_shape(const FlashFloat8Params& params, int multiprocessors, CUstream
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_sm90::flash_float8_forward_sm90<C>>(kBytes);
   const int blocks = params.tiles < multiprocessors ? params.tiles : multiprocessors;
-  cuda::launch_kernel(flash_sm90::flash_float8_forward_sm90<C>, {static_cast<unsigned>(blocks), C::kThreads, kBytes},
-                      stream, params);
+  cuda::launch_kernel(
+      flash_sm90::flash_float8_forward_sm90<C>,
+      {.blocks = static_cast<unsigned>(blocks), .threads = C::kThreads, .shared_bytes = kBytes, .overlaps = true},
+      stream, params);
 }
 
 }  // namespace

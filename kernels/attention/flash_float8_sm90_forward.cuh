@@ -1,28 +1,34 @@
 // Attention forward for Hopper in 8-bit floats: o = softmax(scale q k^T, masked) v, P in e4m3.
 //
-// The roles are those of flash_sm90_forward.cuh: a producer thread loads by TMA, two warpgroups have 64 rows each. What
+// The roles are those of flash_sm90_forward.cuh: a producer thread loads by TMA, each other warpgroup has 64 rows. What
 // differs:
 //   - Products of 8 bits take both operands with the summed dimension side by side. q and k lie so; v comes turned, by
 //     a kernel before this one, which also changes the order of the keys in each 16: so a thread's elements of S, the
 //     accumulator of the first product, are its elements of P, the left operand of the second one, without any
 //     exchange; and the order of v's elements, so that a thread's sums are four neighbours of a row of o.
-//   - A tile of keys is taken in two halves, h = 0, 1, 2 ... One group of products is P v of half h - 1 and S of half
-//     h + 1; the exponentials of half h run beside it. Once it is done S becomes powers of two in registers of their
-//     own, beside the last exponentials of h, and is free for the next group. No product is on its way where a loop
-//     ends: else ptxas waits for each one. The warpgroups take no turns: what one waits for, the other computes beside.
+//   - A tile of keys is taken in two halves, h = 0, 1, 2 ... For each the scores are issued, then P v of half h - 1; a
+//     warpgroup waits for the scores alone, and makes powers and P of half h from them in place. What hides products
+//     behind exponentials is the other warpgroups, which take no turns: three of them up to head dimension 128, as many
+//     as registers hold.
 //   - P is rounded before its row's sum is known. It is 2^x, x = score - base; the greatest x is 4 where the base is
 //     set, and the base stays until some x exceeds 4 + 4.75: P stays below e4m3's 448, numbers down to 2^-10 of the
-//     maximum keep all bits, and warps seldom rescale their sums of o. Where all scores of a tile count, no lane asks
-//     another for the maximum: x are compared as integers, three at a time, which is right for those above 0.
+//     maximum keep all bits, and warps seldom rescale their sums of o. A score that has a great share of its row moves
+//     the base too, to be rounded exactly (set_limits). Where all scores of a tile count, no lane asks another for the
+//     maximum: x are compared as integers, three at a time, which is right for those above 0.
 //     The graph rounds p * scale_s, which differs by rounding alone where that does not leave e4m3's range.
 //   - The greatest p of a row is 1 over its sum, so amax_s costs nothing for each score.
+//   - The tiles that are left behind whole rounds, where they are not more than half of the blocks, go to two blocks
+//     each, half of the keys to each (takes_other_half).
 // The file is long because the kernel's steps share its registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cfloat>
+
 #include "kernels/attention/flash_float8_sm90.hpp"
 #include "kernels/attention/flash_sm90_forward.cuh"
 #include "kernels/ptx/cvt_f8.cuh"
+#include "kernels/ptx/gpu_scope.cuh"
 #include "kernels/tile/numeric.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -35,12 +41,12 @@ struct Float8Config {
   static constexpr int kColumns = kColumns_;
   static constexpr int kHalf = kColumns / 2;
   static constexpr int kSteps = kHalf / 32;  // of P v
-  static constexpr int kStepsBeside = 1;     // whose exponentials run beside the group of products
   static constexpr int kConsumers = kRows / 64;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
+  static constexpr int kQStages = 2;
   static constexpr int kStages = kDimV <= 128 ? 3 : 2;
-  static constexpr int kProducerRegisters = 24;
-  static constexpr int kConsumerRegisters = 240;
+  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
+  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
   static constexpr int kPanelQk = flash_float8_panel(kDimQk);
   static constexpr int kPanelV = flash_float8_panel(kColumns);
   static constexpr int kQBytes = kRows * kDimQk;
@@ -48,19 +54,20 @@ struct Float8Config {
   static constexpr int kVBytes = kColumns * kDimV;
   static constexpr float kOffset = 4.0F;
   static constexpr float kSlack = 4.75F;
-  static_assert(kConsumers == 2 && kHalf % 32 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
+  static_assert(kHalf % 32 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
 };
 
 template <class C>
 struct Float8Shared {
-  alignas(1024) unsigned char q[C::kQBytes];
+  alignas(1024) unsigned char q[C::kQStages][C::kQBytes];
   alignas(1024) unsigned char k[C::kStages][C::kKBytes];
   alignas(1024) unsigned char v[C::kStages][C::kVBytes];
-  std::uint64_t q_full, q_empty;
+  std::uint64_t q_full[C::kQStages], q_empty[C::kQStages];
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t tile_full[2], tile_empty[2];
   int tile_number[2];
+  std::uint32_t comes_first[C::kConsumers];
 };
 
 // Step `k`, of 32 bytes, of a K-major operand in panels of kRows rows and kPanel bytes.
@@ -80,10 +87,21 @@ constexpr float kLn2 = 0.69314718056F;
 
 __device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
 
+// A tile, or its first or second half of the keys.
+template <class C>
+__device__ __forceinline__ ForwardTile tile_or_half(const FlashFloat8Params& p, int number) {
+  const int part = number - p.whole_tiles;
+  if (part < 0) return forward_tile<C>(p, number);
+  ForwardTile tile = forward_tile<C>(p, p.whole_tiles + part / 2);
+  const int middle = (tile.first + tile.end) / 2;
+  (part % 2 == 0 ? tile.first : tile.end) = middle;
+  return tile;
+}
+
 template <class C>
 __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float8Shared<C>& shared) {
   tile::PipelineState<C::kStages> k_turn, v_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<C::kQStages> q_turn;
   const auto load_k = [&](const ForwardTile& tile, int column_tile) {
     tile::wait(&shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.k_full[k_turn.stage], C::kKBytes);
@@ -109,6 +127,7 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
   for (int turn = 0;; ++turn) {
     // The first tile is the block's own; the following are handed out, or go round.
     if (turn > 0) {
+      if (turn == 1) ptx::griddepcontrol_wait();  // the counter is set
       number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
     }
     tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
@@ -116,17 +135,18 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
     ptx::mbarrier_arrive(&shared.tile_full[tile_turn.stage]);
     tile_turn.next();
     if (number >= p.tiles) break;
-    const ForwardTile tile = forward_tile<C>(p, number);
+    const ForwardTile tile = tile_or_half<C>(p, number);
     if (tile.end <= tile.first) continue;
-    tile::wait(&shared.q_empty, q_parity ^ 1);
-    q_parity ^= 1;
-    ptx::mbarrier_arrive_expect_tx(&shared.q_full, C::kQBytes);
+    tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(&shared.q_full[q_turn.stage], C::kQBytes);
 #pragma unroll
     for (int panel = 0; panel < C::kDimQk / C::kPanelQk; ++panel) {
-      ptx::tma_tile_5d(shared.q + panel * C::kRows * C::kPanelQk, &p.q, &shared.q_full, panel * C::kPanelQk, tile.row,
-                       tile.head, tile.batch, 0);
+      ptx::tma_tile_5d(shared.q[q_turn.stage] + panel * C::kRows * C::kPanelQk, &p.q, &shared.q_full[q_turn.stage],
+                       panel * C::kPanelQk, tile.row, tile.head, tile.batch, 0);
     }
+    q_turn.next();
     load_k(tile, tile.end - 1);
+    if (turn == 0) ptx::griddepcontrol_wait();  // v is turned
     for (int j = tile.end - 2; j >= tile.first; --j) {
       load_k(tile, j);
       load_v(tile, j + 1);
@@ -171,8 +191,9 @@ class Float8Consumer {
       : p(params),
         shared(memory),
         q_base(tile::operand_descriptor<C::kPanelQk>(
-            memory.q + __shfl_sync(0xffffffffu, place.warpgroup, 0) * 64 * C::kPanelQk, 0)) {
+            memory.q[0] + __shfl_sync(0xffffffffu, place.warpgroup, 0) * 64 * C::kPanelQk, 0)) {
     scale_log2 = p.scale * number_or_one(p.numbers.scores[0]) * number_or_one(p.numbers.scores[1]) * kLog2E;
+    sign = scale_log2 < 0.0F ? -1.0F : 1.0F;
   }
 
   __device__ __forceinline__ void run() {
@@ -185,12 +206,12 @@ class Float8Consumer {
       const int number = __shfl_sync(0xffffffffu, read, 0);
       tile_turn.next();
       if (number >= p.tiles) break;
-      tile = forward_tile<C>(p, number);
+      tile = tile_or_half<C>(p, number);
       if (tile.end <= tile.first) {
         write_nothing();
       } else {
         multiply();
-        write();
+        if (number < p.whole_tiles || takes_other_half((number - p.whole_tiles) / 2)) write();
       }
     }
     write_greatest(p.numbers.amax_s, amax_s);
@@ -210,10 +231,11 @@ class Float8Consumer {
   // S = q k^T of a half of the stage of k.
   template <int kSide>
   __device__ __forceinline__ void issue_scores() {
+    const std::uint64_t q_of_tile = q_base + static_cast<std::uint64_t>(q_turn.stage * (C::kQBytes / 16));
     const std::uint64_t k_base = byte_rows<C::kPanelQk>(shared.k[k_turn.stage], kSide * C::kHalf);
 #pragma unroll
     for (int k = 0; k < C::kDimQk / 32; ++k) {
-      ptx::wgmma_ss<T, T, C::kHalf>(s, byte_step<C::kRows, C::kPanelQk>(q_base, k),
+      ptx::wgmma_ss<T, T, C::kHalf>(s, byte_step<C::kRows, C::kPanelQk>(q_of_tile, k),
                                     byte_step<C::kColumns, C::kPanelQk>(k_base, k), k == 0 ? 0 : 1);
     }
   }
@@ -228,6 +250,7 @@ class Float8Consumer {
     }
   }
 
+  // Scores, of the sign that they have in the softmax, and -inf for those that are hidden.
   __device__ __forceinline__ void hide(int first_of_half) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -238,45 +261,47 @@ class Float8Consumer {
       for (int i = 0; i < C::kHalf / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          float& power = x[4 * i + 2 * half + e];
-          power = 8 * i + e < end && 8 * i + e >= begin ? power : -INFINITY;
+          float& score = s[4 * i + 2 * half + e];
+          score = 8 * i + e < end && 8 * i + e >= begin ? score * sign : -INFINITY;
         }
       }
     }
   }
 
-  // Scores to powers under the bases at hand.
-  __device__ __forceinline__ void take_scores() {
-#pragma unroll
-    for (int i = 0; i < C::kHalf / 2; ++i) x[i] = fmaf(s[i], scale_log2, -base_[i / 2 % 2]);
+  // The row's base grows by `moves_`, and so do what its sum is of and its limit.
+  __device__ __forceinline__ void move_row(int half) {
+    sum_[half] *= ptx::ex2_approx_ftz(-moves_[half]);
+    limit_[half] = fmaxf(limit_[half] - moves_[half], C::kOffset);
   }
-  // The row's base grows by `moves_`; x has not, and what the sums of o are of is still on its way.
-  __device__ __forceinline__ void move_sum(int half) { sum_[half] *= ptx::ex2_approx_ftz(-moves_[half]); }
-  // The bases that the powers of a half want, by the maxima of the rows; those that are hidden do not count.
+  // Scores to powers under the bases that a half wants, by the maxima of the rows; those that are hidden do not count.
+  // Each power is of the score itself and the base, rounded once, however great both are.
   __device__ __forceinline__ void settle_by_maximum(int first_of_half) {
     hide(first_of_half);
-    float shifts[2];
+    const float scale = fmaxf(fabsf(scale_log2), FLT_MIN);  // not 0 times infinity
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float top = x[2 * half];
+      float top = s[2 * half];
 #pragma unroll
-      for (int i = 0; i < C::kHalf / 8; ++i) top = fmaxf(top, fmaxf(x[4 * i + 2 * half], x[4 * i + 2 * half + 1]));
+      for (int i = 0; i < C::kHalf / 8; ++i) top = fmaxf(top, fmaxf(s[4 * i + 2 * half], s[4 * i + 2 * half + 1]));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
       const bool is_first = top_[half] == -INFINITY;
-      const bool outgrows = is_first ? top != -INFINITY : top > C::kOffset + C::kSlack;
-      shifts[half] = outgrows ? top - C::kOffset : 0.0F;
-      moves_[half] = is_first ? 0.0F : shifts[half];
-      base_[half] += shifts[half];
-      top_[half] = outgrows ? C::kOffset : fmaxf(top_[half], top);
-      move_sum(half);
+      const float power = fmaf(top, scale, -base_[half]);
+      const bool outgrows = is_first ? top != -INFINITY : power > limit_[half];
+      const float base = outgrows ? base_[half] + (power - C::kOffset) : base_[half];
+      moves_[half] = is_first ? 0.0F : base - base_[half];
+      base_[half] = base;
+      top_[half] = fmaxf(top_[half] - moves_[half], fmaf(top, scale, -base));
+      move_row(half);
     }
     moves_any_ = __any_sync(0xffffffffu, moves_[0] != 0.0F || moves_[1] != 0.0F);
 #pragma unroll
-    for (int i = 0; i < C::kHalf / 2; ++i) x[i] -= shifts[i / 2 % 2];
+    for (int i = 0; i < C::kHalf / 2; ++i) x[i] = fmaf(s[i], scale, -base_[i / 2 % 2]);
   }
   // The same where each row has a base and all scores count. top_ is not negative then.
   __device__ __forceinline__ void settle_by_base() {
+#pragma unroll
+    for (int i = 0; i < C::kHalf / 2; ++i) x[i] = fmaf(s[i], scale_log2, -base_[i / 2 % 2]);
     int tops[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -289,35 +314,52 @@ class Float8Consumer {
       tops[half] = max(chains[0], chains[1]);
       top_[half] = __int_as_float(tops[half]);
     }
-    moves_any_ = __any_sync(0xffffffffu, max(tops[0], tops[1]) > __float_as_int(C::kOffset + C::kSlack));
+    moves_any_ = __any_sync(0xffffffffu, tops[0] > __float_as_int(limit_[0]) || tops[1] > __float_as_int(limit_[1]));
     if (!moves_any_) return;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float top = fmaxf(top_[half], __shfl_xor_sync(0xffffffffu, top_[half], 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
-      moves_[half] = top > C::kOffset + C::kSlack ? top - C::kOffset : 0.0F;
-      base_[half] += moves_[half];
+      const float base = top > limit_[half] ? base_[half] + (top - C::kOffset) : base_[half];
+      moves_[half] = base - base_[half];
+      base_[half] = base;
       top_[half] -= moves_[half];
-      move_sum(half);
+      move_row(half);
     }
 #pragma unroll
     for (int i = 0; i < C::kHalf / 2; ++i) x[i] -= moves_[i / 2 % 2];
   }
 
-  // Powers to probabilities, their sums, and the left operand of steps [kFrom, kTo): of 32 columns, the 8 of this
-  // thread in each row, in the order of v's keys.
-  template <int kSide, int kFrom, int kTo>
-  __device__ __forceinline__ void to_operand_bytes() {
-    float sums[4] = {};
+  // The greatest powers that are rounded where the base stands. One that is a 32nd of what its row's sum will be, by
+  // the columns of the halves so far, moves the base: so what has a great share is a power of two, which P has exactly.
+  template <int kSide>
+  __device__ __forceinline__ void set_limits(int column_tile) {
+    const int first = column_tile * C::kColumns;
 #pragma unroll
-    for (int i = 16 * kFrom; i < 16 * kTo; ++i) {
-      x[i] = ptx::ex2_approx_ftz(x[i]);
-      sums[i % 4] += x[i];
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile.row + place.row() + 8 * half;
+      const int begin = max(first_column(p.mask, tile.sequence, row), tile.first * C::kColumns);
+      const int end = min(end_column(p.mask, tile.sequence, row), tile.end * C::kColumns);
+      int seen = end - max(begin, first);
+      if constexpr (kSide == 0) seen -= max(min(end, first + C::kColumns) - max(begin, first + C::kHalf), 0);
+      float sum = sum_[half] + __shfl_xor_sync(0xffffffffu, sum_[half], 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const float share = sum * static_cast<float>(end - begin) / static_cast<float>(32 * max(seen, 1));
+      limit_[half] = fminf(fmaxf(__log2f(share), C::kOffset), C::kOffset + C::kSlack);
     }
-    sum_[0] += sums[0] + sums[1];
-    sum_[1] += sums[2] + sums[3];
+  }
+
+  // Powers to probabilities, their sums, and the left operand of P v: of 32 columns, the 8 of this thread in each row,
+  // in the order of v's keys.
+  template <int kSide>
+  __device__ __forceinline__ void to_operand_bytes() {
 #pragma unroll
-    for (int k = kFrom; k < kTo; ++k) {
+    for (int k = 0; k < C::kSteps; ++k) {
+#pragma unroll
+      for (int i = 16 * k; i < 16 * k + 16; ++i) {
+        x[i] = ptx::ex2_approx_ftz(x[i]);
+        sum_[i / 2 % 2] += x[i];
+      }
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float* const four = x + 16 * k + 8 * (e / 2) + 2 * (e % 2);
@@ -326,16 +368,8 @@ class Float8Consumer {
     }
   }
 
-  // Waits for the group; then the sums of o are under the bases at hand. The wait is on both sides of a branch, so that
-  // it stays behind the exponentials; all warps of the grid take the same side, as PTX wants of a wait.
-  __device__ __forceinline__ void finish_group() {
-    if (scale_log2 < 0.0F) {
-      ptx::wgmma_wait_group_apart<0>();
-    } else {
-      ptx::wgmma_wait_group<0>();
-    }
-    ptx::pin(out);
-    ptx::pin(s);
+  // The sums of o come under the bases at hand.
+  __device__ __forceinline__ void rescale() {
     if (!moves_any_) return;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -354,37 +388,45 @@ class Float8Consumer {
            first < first_column(p.mask, tile.sequence, last_row);
   }
 
-  // Half h, whose powers are there: its bytes, beside P v of half h - 1 and the scores of half h + 1; then the powers
-  // of h + 1.
-  template <int kSide, bool kByMaximum, bool kIsFirst, bool kIsLast>
+  // Gives back the stages that P v of half h - 1 and the scores of half h were the last to read.
+  template <int kSide, bool kIsFirst>
+  __device__ __forceinline__ void release_stages() {
+    if constexpr (kSide == 1) {
+      release(&shared.k_empty[k_turn.stage]);
+      k_turn.next();
+    } else if constexpr (!kIsFirst) {
+      release(&shared.v_empty[v_turn.stage]);
+      v_turn.next();
+    }
+  }
+  // Half h: P v of half h - 1 and its scores as one group, then its P.
+  template <int kSide, bool kByMaximum, bool kIsFirst>
   __device__ __forceinline__ void half_step(int column_tile) {
+    if constexpr (kSide == 0) tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
     if constexpr (kSide == 1) tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
-    if constexpr (kSide == 1 && !kIsLast) tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
     open_group();
-    if constexpr (!kIsFirst) issue_output<1 - kSide>();
-    if constexpr (!kIsLast) issue_scores<1 - kSide>();
+    issue_scores<kSide>();
     ptx::wgmma_commit_group();
+    if constexpr (!kIsFirst) issue_output<1 - kSide>();
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<1>();
+    ptx::pin(s);
     if constexpr (kByMaximum) {
       settle_by_maximum(column_tile * C::kColumns + kSide * C::kHalf);
     } else {
       settle_by_base();
     }
-    to_operand_bytes<kSide, 0, C::kStepsBeside>();
-    finish_group();
-    to_operand_bytes<kSide, C::kStepsBeside, C::kSteps>();
-    if constexpr (!kIsLast) take_scores();
+    to_operand_bytes<kSide>();
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
+    release_stages<kSide, kIsFirst>();
+    rescale();
+    if constexpr (kByMaximum) set_limits<kSide>(column_tile);
   }
-  // A column tile. Before it, powers of its first half are there, and bytes of the second half of the tile before.
-  template <bool kByMaximum, bool kIsFirst, bool kIsLast>
+  template <bool kByMaximum, bool kIsFirst>
   __device__ __forceinline__ void step(int column_tile) {
-    half_step<0, kByMaximum, kIsFirst, false>(column_tile);
-    release(&shared.k_empty[k_turn.stage]);
-    k_turn.next();
-    if constexpr (!kIsFirst) {
-      release(&shared.v_empty[v_turn.stage]);
-      v_turn.next();
-    }
-    half_step<1, kByMaximum, false, kIsLast>(column_tile);
+    half_step<0, kByMaximum, kIsFirst>(column_tile);
+    half_step<1, kByMaximum, false>(column_tile);
   }
 
   __device__ __forceinline__ void multiply() {
@@ -392,40 +434,78 @@ class Float8Consumer {
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] = 0.0F;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      base_[half] = sum_[half] = moves_[half] = 0.0F;
+      base_[half] = sum_[half] = 0.0F;
       top_[half] = -INFINITY;
+      limit_[half] = C::kOffset + C::kSlack;
     }
-    moves_any_ = false;
-    tile::wait(&shared.q_full, q_parity);
-    q_parity ^= 1;
-    tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
-    open_group();
-    issue_scores<0>();
-    ptx::wgmma_commit_group();
-    finish_group();
-    take_scores();
+    tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
     int j = tile.end - 1;
-    if (j == tile.first) {
-      step<true, true, true>(j);
-    } else {
-      step<true, true, false>(j);
-      --j;
-      while (j > tile.first) {
+    step<true, true>(j);
+    --j;
+    while (j >= tile.first) {
 #pragma unroll 1
-        for (; j > tile.first && wants_maxima(j); --j) step<true, false, false>(j);
+      for (; j >= tile.first && wants_maxima(j); --j) step<true, false>(j);
 #pragma unroll 1
-        for (; j > tile.first && !wants_maxima(j); --j) step<false, false, false>(j);
-      }
-      step<true, false, true>(j);
+      for (; j >= tile.first && !wants_maxima(j); --j) step<false, false>(j);
     }
-    release(&shared.q_empty);
-    moves_any_ = false;
+    release(&shared.q_empty[q_turn.stage]);
+    q_turn.next();
     open_group();
     issue_output<1>();
     ptx::wgmma_commit_group();
-    finish_group();
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
     release(&shared.v_empty[v_turn.stage]);
     v_turn.next();
+  }
+
+  // Of the two halves of a tile: the one that comes first leaves its sums, the other one adds them to its own and is
+  // told so. The result is the same whichever it is.
+  __device__ __forceinline__ bool takes_other_half(int shared_tile) {
+    constexpr int kValues = C::kDimV / 2 + kFlashFloat8RowValues;
+    const int index = shared_tile * C::kConsumers + place.warpgroup;
+    const bool leads = threadIdx.x % kWarpgroup == 0;
+    std::uint32_t* const turns = p.turns + 2 * index;
+    float* const sums = p.sums + static_cast<std::int64_t>(index) * kValues * kWarpgroup + threadIdx.x % kWarpgroup;
+    if (leads) shared.comes_first[place.warpgroup] = atomicAdd(turns, 1u);
+    ptx::barrier_sync(kWarpgroupMeets + place.warpgroup, kWarpgroup);
+    const bool comes_first = shared.comes_first[place.warpgroup] == 0;
+    if (comes_first) {
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 2; ++i) __stcg(sums + i * kWarpgroup, out[i]);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float* const row = sums + (C::kDimV / 2 + 3 * half) * kWarpgroup;
+        __stcg(row, base_[half]), __stcg(row + kWarpgroup, top_[half]), __stcg(row + 2 * kWarpgroup, sum_[half]);
+      }
+      __threadfence();
+      ptx::barrier_sync(kWarpgroupMeets + place.warpgroup, kWarpgroup);
+      if (leads) ptx::st_release_gpu(turns + 1, 1);
+      return false;
+    }
+    if (leads) {
+      while (ptx::ld_acquire_gpu(turns + 1) == 0) {
+      }
+    }
+    ptx::barrier_sync(kWarpgroupMeets + place.warpgroup, kWarpgroup);
+    float mine[2], others[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float* const row = sums + (C::kDimV / 2 + 3 * half) * kWarpgroup;
+      const float other_base = __ldcg(row);
+      const float base = fmaxf(base_[half], other_base);
+      mine[half] = ptx::ex2_approx_ftz(base_[half] - base);
+      others[half] = ptx::ex2_approx_ftz(other_base - base);
+      top_[half] = fmaxf(top_[half] + (base_[half] - base), __ldcg(row + kWarpgroup) + (other_base - base));
+      sum_[half] = __fadd_rn(__fmul_rn(sum_[half], mine[half]), __fmul_rn(__ldcg(row + 2 * kWarpgroup), others[half]));
+      base_[half] = base;
+    }
+#pragma unroll
+    for (int i = 0; i < C::kDimV / 2; ++i) {
+      const float other = __fmul_rn(__ldcg(sums + i * kWarpgroup), others[i / 2 % 2]);
+      out[i] = __fadd_rn(__fmul_rn(out[i], mine[i / 2 % 2]), other);
+    }
+    return true;
   }
 
   __device__ __forceinline__ void write_row_values(int row, bool inside, float most, float sum) {
@@ -528,10 +608,11 @@ class Float8Consumer {
   const std::uint64_t q_base;
   ForwardTile tile;
   tile::PipelineState<C::kStages> k_turn, v_turn;
-  std::uint32_t q_parity = 0;
+  tile::PipelineState<C::kQStages> q_turn;
   std::uint32_t amax_s = 0;
   std::uint32_t amax_o = 0;
   float scale_log2;  // of scores to powers
+  float sign;        // its
   float out[C::kDimV / 2];
   float s[C::kHalf / 2];                   // scores, which the tensor cores write
   float x[C::kHalf / 2];                   // powers of a half, then probabilities
@@ -539,6 +620,7 @@ class Float8Consumer {
   float base_[2];                          // in log2
   float top_[2];                           // the greatest powers that this thread saw
   float sum_[2];
+  float limit_[2];  // of powers, beyond which the base moves
   float moves_[2];  // what bases grew by, and the sums of o have not seen
   bool moves_any_;  // of the warp
 };
@@ -551,8 +633,10 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   auto& shared = *reinterpret_cast<Float8Shared<C>*>(memory + skipped);
   if (threadIdx.x == 0) {
     constexpr std::uint32_t kWarps = 4 * C::kConsumers;
-    ptx::mbarrier_init(&shared.q_full, 1);
-    ptx::mbarrier_init(&shared.q_empty, kWarps);
+    for (int i = 0; i < C::kQStages; ++i) {
+      ptx::mbarrier_init(&shared.q_full[i], 1);
+      ptx::mbarrier_init(&shared.q_empty[i], kWarps);
+    }
     for (int i = 0; i < 2; ++i) {
       ptx::mbarrier_init(&shared.tile_full[i], 1);
       ptx::mbarrier_init(&shared.tile_empty[i], kWarps);

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
 #include "kernels/attention/flash_float8_sm90.hpp"
+#include "kernels/ptx/griddepcontrol.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -15,8 +16,11 @@ constexpr int kMaxWords = 256 / 4 + 1;  // of a key's row; odd, so that keys 16 
 
 __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_constant__ FlashFloat8TurnParams p) {
   __shared__ std::uint32_t words[kKeys * kMaxWords];
+  ptx::griddepcontrol_launch_dependents();
+  if (blockIdx.x == 0) {
+    for (int i = static_cast<int>(threadIdx.x); i < p.counter_words; i += kThreads) p.counters[i] = 0;
+  }
   if (blockIdx.x == 0 && threadIdx.x == 0) {
-    if (p.next_tile != nullptr) *p.next_tile = 0;
     const AttentionFloat8& n = p.numbers;
     float* const all[] = {n.amax_s, n.amax_o, n.amax_ds, n.amax_dq, n.amax_dk, n.amax_dv};
 #pragma unroll

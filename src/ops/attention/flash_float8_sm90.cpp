@@ -16,8 +16,6 @@
 namespace gpudnn::attention {
 namespace {
 
-constexpr std::size_t kCounterBytes = 256;  // of the workspace, before the turned v
-
 std::int64_t padded(std::int64_t rows) {
   constexpr std::int64_t kTo = kernels::kFlashFloat8Keys;
   return (rows + kTo - 1) / kTo * kTo;
@@ -108,6 +106,33 @@ int shape_of(const Problem& problem) {
     ++shape;
   }
   return shape;
+}
+
+// Forward's tiles, and what it counts in and leaves between blocks.
+struct ForwardPlan {
+  int shape = 0;
+  std::int32_t row_tiles = 0, tiles = 0;
+  bool goes_to_the_free = false;  // tiles of different lengths; others are the same for all
+  std::int32_t shared = 0;        // tiles of the last round that two blocks take, half of the keys each
+  std::int32_t counter_words = 0;
+  std::size_t counter_bytes = 0, sum_bytes = 0;
+};
+ForwardPlan forward_plan(const Problem& problem, const Device& device) {
+  ForwardPlan plan;
+  plan.shape = shape_of(problem);
+  const kernels::FlashFloat8Shape& its = kernels::kFlashFloat8Shapes[plan.shape];
+  plan.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
+  plan.tiles = plan.row_tiles * static_cast<std::int32_t>(problem.batch() * problem.heads_q());
+  const bool differs = problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0;
+  plan.goes_to_the_free = differs && plan.tiles > device.multiprocessors;
+  const std::int32_t rest = plan.tiles % device.multiprocessors;
+  if (!differs && 2 * rest <= device.multiprocessors && problem.length_kv > its.columns) plan.shared = rest;
+  const std::int32_t parts = plan.shared * its.rows / 64;  // of a warpgroup each
+  plan.counter_words = plan.goes_to_the_free ? 1 : 2 * parts;
+  plan.counter_bytes = (static_cast<std::size_t>(plan.counter_words) * 4 + 255) / 256 * 256;
+  plan.sum_bytes = static_cast<std::size_t>(parts) * 128 * 4 *
+                   static_cast<std::size_t>(its.dim_v / 2 + kernels::kFlashFloat8RowValues);
+  return plan;
 }
 
 kernels::FlashFloat8TurnParams turn_params(const Tensor& tensor, const void* data, void* turned,
@@ -276,14 +301,16 @@ Support supports_flash_float8_sm90(const Problem& problem, const Device& device)
   return Support::yes();
 }
 
-std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device&) {
-  return kCounterBytes + turned_bytes(problem.v);
+std::size_t flash_float8_sm90_workspace(const Problem& problem, const Device& device) {
+  const ForwardPlan plan = forward_plan(problem, device);
+  return plan.counter_bytes + plan.sum_bytes + turned_bytes(problem.v);
 }
 
 Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const Args& args) {
-  const int shape = shape_of(problem);
-  const kernels::FlashFloat8Shape& its = kernels::kFlashFloat8Shapes[shape];
-  void* const turned = static_cast<char*>(site.workspace) + kCounterBytes;
+  const ForwardPlan plan = forward_plan(problem, site.device);
+  const kernels::FlashFloat8Shape& its = kernels::kFlashFloat8Shapes[plan.shape];
+  char* const sums = static_cast<char*>(site.workspace) + plan.counter_bytes;
+  void* const turned = sums + plan.sum_bytes;
   const std::int64_t panel = kernels::flash_float8_panel(its.dim_qk);
   kernels::FlashFloat8Params params;
   const bool encoded = cuda::with_context(site.device.ordinal, [&] {
@@ -304,23 +331,23 @@ Status flash_float8_sm90(const LaunchSite& site, const Problem& problem, const A
   params.group_k = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
   params.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
   params.dim_v = static_cast<std::int32_t>(problem.dim_v());
-  params.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
+  params.row_tiles = plan.row_tiles;
   params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
-  params.tiles = params.row_tiles * params.batch_heads;
+  params.whole_tiles = plan.tiles - plan.shared;
+  params.tiles = plan.tiles + plan.shared;
   params.heads_of_section = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
-  // Tiles of different lengths go to whoever is free; others are the same for all.
-  const bool differs = problem.has_left != 0 || problem.has_right != 0 || problem.has_length_kv != 0;
-  if (differs && params.tiles > site.device.multiprocessors) {
-    params.next_tile = static_cast<std::int32_t*>(site.workspace);
-  }
+  if (plan.goes_to_the_free) params.next_tile = static_cast<std::int32_t*>(site.workspace);
+  params.turns = static_cast<std::uint32_t*>(site.workspace);
+  params.sums = reinterpret_cast<float*>(sums);
   params.scale = static_cast<float>(problem.scale);
   params.numbers = args.float8;
   params.o_type = any_type(problem.o.geometry.type);
   const std::int32_t* const lengths = problem.has_length_kv != 0 ? args.length_kv : nullptr;
   kernels::FlashFloat8TurnParams turn = turn_params(problem.v, args.v.data, turned, lengths, args);
-  turn.next_tile = params.next_tile;
+  turn.counters = params.turns;
+  turn.counter_words = plan.counter_words;
   kernels::launch_flash_float8_turn_sm90(turn, site.stream);
-  kernels::launch_flash_float8_forward_sm90(params, shape, site.device.multiprocessors, site.stream);
+  kernels::launch_flash_float8_forward_sm90(params, plan.shape, site.device.multiprocessors, site.stream);
   return cuda::launch_status("flash_float8_sm90");
 }
 
