@@ -55,12 +55,15 @@ std::int64_t direct_bytes(const RnnSplitShape& s) {
   const std::int64_t rows = 64 * direct_operands(s);
   // Backward 32 places of wide ones come in two parts.
   const bool in_phases = rnn_split_is_wide(s) && s.owned == 64 && s.places == 32;
-  const std::int64_t states = s.places * std::int64_t{128} * (in_phases ? kRnnDirectWeights / (64 * 128) : s.panels);
+  const std::int64_t panels = in_phases                ? kRnnDirectWeights / (64 * 128)
+                              : s.sets > kRnnSplitSets ? over(s.panels, 2)
+                                                       : s.panels;
+  const std::int64_t states = s.places * std::int64_t{128} * panels;
   const std::int64_t sums =
       (s.in_clusters ? rows * s.places / 2 * 4 : 0) + (s.warpgroups > 1 ? rows * s.places * 4 : 0);
-  const std::int64_t kept = over(s.tiles, std::int64_t{s.slices} * s.sets) * direct_elements(s) * kRnnSplitSets *
-                            s.warpgroups * kRnnDirectThreads * 4;
-  constexpr std::int64_t kBarriersAndAlignment = 4 * 8 + 1024 - 16;
+  const std::int64_t kept = over(s.tiles, std::int64_t{s.slices} * s.sets) * direct_elements(s) *
+                            std::max(s.sets, kRnnSplitSets) * s.warpgroups * kRnnDirectThreads * 4;
+  constexpr std::int64_t kBarriersAndAlignment = 8 * 8 + 1024 - 16;
   return std::min<std::int64_t>(s.panels * rows * 128, kRnnDirectWeights) + s.sets * (states + sums) + kept +
          kBarriersAndAlignment;
 }
@@ -94,6 +97,11 @@ double direct_step(const RnnSplitShape& s) {
   const double tile =
       1.2 + 0.02 * states + (holds ? 0.6 : 1) * product + 0.22 * static_cast<double>(direct_elements(s)) + sums;
   const auto rounds = static_cast<double>(over(s.tiles, std::int64_t{s.slices} * s.sets));
+  if (s.sets > kRnnSplitSets) {
+    const std::int64_t tiles = over(s.tiles, s.slices);
+    const std::int64_t rest = tiles % s.sets;
+    return tile * (1.9 * static_cast<double>(tiles / s.sets) + (rest > 0 ? 0.7 + 0.3 * static_cast<double>(rest) : 0));
+  }
   const double two_sets = s.parts == 4 ? 1.2 : s.places == 32 ? 1.65 : 1.35;
   return rounds * tile * (s.sets > 1 ? two_sets : 1);
 }
@@ -113,6 +121,12 @@ bool set_direct_tiles(RnnSplitShape* s, std::int32_t places, std::int32_t batch,
   if (!cut_places(s, places, batch, room)) return false;
   if (s->floats || rnn_split_is_wide(*s)) s->sets = 1;
   if (s->sets > 1 && direct_bytes(*s) > kRnnSplitShared) s->sets = 1;
+  // Backward, of four blocks a column: four sets, whose states come in halves.
+  if (s->sets > 1 && s->parts == 4 && s->column_gates > 1 && s->tiles > kRnnSplitSets * s->slices) {
+    RnnSplitShape four = *s;
+    four.sets = kRnnDirectSets;
+    if (direct_bytes(four) <= kRnnSplitShared) *s = four;
+  }
   s->microseconds = direct_step(*s);
   return direct_bytes(*s) <= kRnnSplitShared;
 }

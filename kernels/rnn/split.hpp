@@ -8,6 +8,7 @@ namespace gpudnn::kernels {
 
 constexpr int kRnnSplitThreads = 256;          // of a set, which goes through tiles of its own
 constexpr int kRnnSplitSets = 2;               // of a block, at most
+constexpr int kRnnDirectSets = 4;              // of a direct sweep backward whose blocks have more than two tiles
 constexpr int kRnnDirectThreads = 128;         // of a warpgroup of a set of a direct sweep
 constexpr int kRnnDirectWeights = 128 * 1024;  // of a block in its shared memory, at most; as many in its registers
 constexpr int kRnnSplitRows = 128;             // of the weights of a cluster
@@ -43,7 +44,7 @@ struct RnnSplitShape {
   std::int32_t panels = 0;  // of 128 bytes of columns
   std::int32_t places = 0;  // of a tile
   std::int32_t tiles = 0;
-  std::int32_t sets = 0;          // of threads in a block: where it has several tiles, two
+  std::int32_t sets = 0;          // of threads in a block: where it has several tiles, two or four
   std::int32_t slices = 0;        // that divide the tiles; each goes through every slices-th of them in a step
   std::int32_t warpgroups = 0;    // of a set: direct
   double microseconds = 0;        // of a step, as modelled

@@ -23,7 +23,7 @@ namespace gpudnn::kernels {
 enum class RnnHeld { none, all, half };
 
 // N: places of a tile.
-template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward>
+template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward, int kSets>
 struct RnnDirectBlock {
   using Unit = RnnUnit<RnnDeviceConvert<T>>;
   static constexpr int kThreads = kWarpgroups * kRnnDirectThreads;
@@ -41,7 +41,8 @@ struct RnnDirectBlock {
   static constexpr int kMaxPanels = (kHoldsHalf ? 2 : 1) * kSharedPanels;
   // Where shared memory does not take all states of 32 places: first those that meet weights in registers, then those
   // that meet the others.
-  static constexpr int kPhases = kHoldsHalf && kBackward && N == 32 ? 2 : 1;
+  static constexpr bool kHalves = kSets > kRnnSplitSets;  // four sets: as many panels come in each of two phases
+  static constexpr int kPhases = kHalves || (kHoldsHalf && kBackward && N == 32) ? 2 : 1;
   static constexpr int kVectors = kMaxPanels / kPhases * N * 8 / kThreads;       // of a thread, at most
   static constexpr int kMaxAtOnce = kHoldsHalf && N == 32 ? 8 : 16;              // by the registers that are left
   static constexpr int kAtOnce = kVectors < kMaxAtOnce ? kVectors : kMaxAtOnce;  // looked for together
@@ -100,8 +101,18 @@ struct RnnDirectBlock {
     inbox = reinterpret_cast<float*>(after + set * kInbox);
     after += shape.sets * kInbox;
     full = reinterpret_cast<std::uint64_t*>(after) + set;
-    empty = full + kRnnSplitSets;
-    if constexpr (kPhases == 2) {
+    empty = full + kSets;
+    if constexpr (kHalves) {
+      static_assert(N * 8 == kThreads, "a vector of each thread is a panel");
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        const int k = (thread % 8 ^ thread / 8 % 8) * kVector16;
+        if (i < first_half() && column(i * kPanel + k) < columns()) wanted |= 1u << i;
+        if (i + first_half() < shape.panels && column((i + first_half()) * kPanel + k) < columns()) {
+          wanted_last |= 1u << i;
+        }
+      }
+    } else if constexpr (kPhases == 2) {
       static_assert(N * 8 == kThreads, "a vector of each thread is a panel");
 #pragma unroll
       for (int i = 0; i < kVectors; ++i) {
@@ -119,7 +130,9 @@ struct RnnDirectBlock {
       }
     }
   }
+  __device__ __forceinline__ int first_half() const { return (shape.panels + 1) / 2; }
   __device__ __forceinline__ int state_bytes() const {
+    if constexpr (kHalves) return first_half() * N * 128;
     return kPhases == 2 ? kSharedPanels * N * 128 : static_cast<int>(tile_bytes);
   }
   // Of a phase: the panel that lies in place i of shared memory.
@@ -127,7 +140,7 @@ struct RnnDirectBlock {
     return i / kHeldPanels * (shape.panels / 2) + phase * kHeldPanels + i % kHeldPanels;
   }
   __device__ __forceinline__ float* kept() const {
-    return reinterpret_cast<float*>(full - set + 2 * kRnnSplitSets) + threadIdx.x;
+    return reinterpret_cast<float*>(full - set + 2 * kSets) + threadIdx.x;
   }
   __device__ __forceinline__ int columns() const { return shape.groups * kColumnGates * kUnits; }
   __device__ __forceinline__ int column(int k) const { return rank * shape.panels * kPanel + k; }
@@ -371,6 +384,56 @@ struct RnnDirectBlock {
                                operand(b + static_cast<unsigned>(step / 4 * (N * 8) + step % 4 * 2)));
       }
     }
+  }
+  // States of four sets in halves: those of the second one are looked for while the first is multiplied. The products
+  // of the second one are under way at the end.
+  __device__ __forceinline__ void multiply_halves(const unsigned char* from, Sums& sums) const {
+    const std::uint32_t to = ptx::shared_address(states) + static_cast<std::uint32_t>(thread * 16);
+    const std::uint32_t a = (ptx::shared_address(weights) & 0x3ffffu) >> 4;
+    const std::uint32_t b = (ptx::shared_address(states) & 0x3ffffu) >> 4;
+    uint4 words[kVectors];
+    const auto look = [&](const unsigned char* at, std::uint32_t missing) {
+      std::int64_t first = reinterpret_cast<std::int64_t>(at) + thread * 16;
+      ptx::pin(&first);
+#pragma unroll 1
+      while (missing != 0) {
+#pragma unroll
+        for (int i = 0; i < kVectors; ++i) {
+          if (missing >> i & 1) {
+            words[i] = ptx::ld_relaxed_gpu_v4(reinterpret_cast<const void*>(first + i * (kThreads * 16)));  // NOLINT
+          }
+        }
+#pragma unroll
+        for (int i = 0; i < kVectors; ++i) {
+          if (rnn_is_there(words[i])) missing &= ~(1u << i);
+        }
+      }
+    };
+    const auto put = [&](std::uint32_t wanted_here) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        const bool is_there = (wanted_here >> i & 1) != 0;
+        if (!is_there && i >= first_half()) continue;
+        ptx::st_shared(to + static_cast<std::uint32_t>(i * (kThreads * 16)),
+                       is_there ? words[i] : make_uint4(0, 0, 0, 0));
+      }
+      ptx::fence_proxy_async();
+      meet();
+    };
+    look(from, wanted);
+    put(wanted);
+    clear(sums);
+    ptx::wgmma_fence();
+    multiply_shared(sums, a, b, first_half());
+    ptx::wgmma_commit_group();
+    look(from + first_half() * (N * 128), wanted_last);
+    ptx::wgmma_wait_group<0>();
+    pin(sums);
+    meet();
+    put(wanted_last);
+    ptx::wgmma_fence();
+    multiply_shared(sums, a + static_cast<unsigned>(first_half() * kRows * 8), b, shape.panels - first_half());
+    ptx::wgmma_commit_group();
   }
   __device__ __forceinline__ void receive_phase(const unsigned char* from, int phase) const {
     const std::uint32_t mine = phase == 0 ? wanted : wanted_last;

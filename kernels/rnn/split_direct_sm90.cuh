@@ -14,7 +14,9 @@
 // A set is one warpgroup, or two that divide the block's columns and then the places, or the units of a place, among
 // themselves. One set of eight places holds its weights in registers and multiplies by mma.sync: shared memory brings
 // them more slowly. Two sets with as many tiles multiply in turns, so that one does the rest of its step meanwhile;
-// else they do everything at the same time, and wait for each other everywhere.
+// else they do everything at the same time, and wait for each other everywhere. Gradients of four blocks a column have
+// four sets where a block has more than two tiles: their states come in halves, of which the second is looked for while
+// the first is multiplied, and they take no turns.
 //
 // The columns of part q are those of a range of groups, all of whose blocks publish to the blocks of rank q. A block
 // that has all sums of a step knows that every block has finished the step before: what is said of the exchange in
@@ -37,10 +39,10 @@
 
 namespace gpudnn::kernels {
 
-template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward>
-__global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) * kWarpgroups * kRnnDirectThreads, 1)
+template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward, int kSets>
+__global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgroups * kRnnDirectThreads, 1)
     rnn_split_direct_sm90(const __grid_constant__ RnnSplit p) {
-  using Block = RnnDirectBlock<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward>;
+  using Block = RnnDirectBlock<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward, kSets>;
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, kGates>, RnnForwardUnit<T, kGates>>;
   using Inputs = typename Finisher::Inputs;
@@ -146,15 +148,14 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
   };
   const bool has_first = !kBackward && d.hx != nullptr;
   float* const first_kept = block.kept() + block.set * 0;
-  constexpr int kKeptStep = kElements * kRnnSplitSets * kThreads;
+  constexpr int kKeptStep = kElements * kSets * kThreads;
   float* mine = first_kept;
   for (int tile = first_tile; tile < shape.tiles; tile += tile_step, mine += kKeptStep) {
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
       const int place = tile * N + place_in_tile[e / kOwn];
       const int j = unit[e % kOwn];
-      mine[e * kRnnSplitSets * kThreads] =
-          place < l.rows.batch && j < l.units ? finishers[e % kOwn].first_kept(place) : 0.0f;
+      mine[e * kSets * kThreads] = place < l.rows.batch && j < l.units ? finishers[e % kOwn].first_kept(place) : 0.0f;
     }
     if (has_first) {
       publish(exchange(tile, 0, own_part),
@@ -198,8 +199,9 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
   };
   const int turns = steps * tiles;
   const int other_first = first_tile + (1 - 2 * block.set) * slices;
-  const bool takes_turns = shape.sets > 1 && (shape.tiles - other_first + tile_step - 1) / tile_step == tiles;
-  if (takes_turns && block.set == 1 && turns > skipped) ptx::barrier_arrive(3, kRnnSplitSets * kThreads);
+  const bool takes_turns =
+      kSets == kRnnSplitSets && shape.sets > 1 && (shape.tiles - other_first + tile_step - 1) / tile_step == tiles;
+  if (takes_turns && block.set == 1 && turns > skipped) ptx::barrier_arrive(3, kSets * kThreads);
   if (tiles > 0) fetch();
 #pragma unroll 1
   for (int turn = 0; turn < turns; ++turn) {
@@ -210,8 +212,8 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
 #pragma unroll
       for (int e = 0; e < kElements; ++e) {
         if (!works(s, tile, e)) continue;
-        prepared[e] = finishers[e % kOwn].prepare(s, tile * N + place_in_tile[e / kOwn], inputs[e],
-                                                  mine[e * kRnnSplitSets * kThreads]);
+        prepared[e] =
+            finishers[e % kOwn].prepare(s, tile * N + place_in_tile[e / kOwn], inputs[e], mine[e * kSets * kThreads]);
       }
     }
     const int next_slot = slot + 1 == slots ? 0 : slot + 1;
@@ -221,8 +223,10 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
     if (product >= 0) {
       typename Block::Sums sums;
       if constexpr (Block::kPhases == 1) block.receive(exchange(tile, slot, block.rank));
-      if (takes_turns) ptx::barrier_sync(3 + block.set, kRnnSplitSets * kThreads);
-      if constexpr (Block::kPhases == 2) {
+      if (takes_turns) ptx::barrier_sync(3 + block.set, kSets * kThreads);
+      if constexpr (Block::kHalves) {
+        block.multiply_halves(exchange(tile, slot, block.rank), sums);
+      } else if constexpr (Block::kPhases == 2) {
         block.multiply_phases(exchange(tile, slot, block.rank), sums);
       } else if constexpr (Block::kHoldsAll) {
         block.multiply_held(sums);
@@ -237,7 +241,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
         Block::pin(sums);
       }
       if (takes_turns && (block.set == 0 || turn + 1 < turns)) {
-        ptx::barrier_arrive(4 - block.set, kRnnSplitSets * kThreads);
+        ptx::barrier_arrive(4 - block.set, kSets * kThreads);
       }
       typename Block::Halves halves;
       block.meet_halves(sums, halves);
@@ -265,7 +269,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
       float total[Block::kRowGates];
 #pragma unroll
       for (int g = 0; g < Block::kRowGates; ++g) total[g] = own[Block::kRowsAreUnits ? e : e * 4 + g];
-      float* const kept = mine + e * kRnnSplitSets * kThreads;
+      float* const kept = mine + e * kSets * kThreads;
       if constexpr (kBackward) {
         if (works(s, tile, e)) out[e] = Finisher::finish(prepared[e], total[0], kept);
       } else if (works(s, tile, e)) {
@@ -318,9 +322,10 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kRnnSplitSets) *
   if constexpr (kCluster) tile::cluster_sync(kParts);  // no block leaves before the last word for it has come
 }
 
-template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward>
+template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward,
+          int kSets = kRnnSplitSets>
 bool launch_rnn_direct_block(const RnnSplit& p, cudaStream_t stream) {
-  constexpr auto kKernel = &rnn_split_direct_sm90<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward>;
+  constexpr auto kKernel = &rnn_split_direct_sm90<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward, kSets>;
   cuda::allow_shared_memory<kKernel>(kRnnSplitShared);
   return cuda::launch_kernel(
              kKernel,
@@ -361,6 +366,9 @@ bool launch_rnn_direct_gates(const RnnSplit& p, cudaStream_t stream) {
                  : launch_rnn_direct_block<T, kGates, 8, kHeldParts, 2, RnnHeld::none, kBackward>(p, stream);
     }
     if constexpr (kBackward) {
+      if (p.shape.sets > kRnnSplitSets) {
+        return launch_rnn_direct_block<T, kGates, 16, 4, 1, RnnHeld::none, kBackward, kRnnDirectSets>(p, stream);
+      }
       return launch_rnn_direct_block<T, kGates, 16, 4, 1, RnnHeld::none, kBackward>(p, stream);
     } else {
       return p.shape.places == 16 ? launch_rnn_direct_block<T, kGates, 16, 2, 2, RnnHeld::none, kBackward>(p, stream)
