@@ -2,12 +2,14 @@
 // rows of a and b in a ring of three stages that cp.async fills, in vectors where these are aligned. The blocks of a
 // cluster have a part of the rows each and finish a part of the tile each, whose sums are added in the order of the
 // blocks. A network that takes a few microseconds of multiplications is one launch, where a product for each matrix was
-// six.
+// six. Of many rows several clusters have a slice each: their sums go through memory, and a second launch adds them in
+// the order of the slices.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
 #include "kernels/ptx/barrier.cuh"
 #include "kernels/ptx/clusterid.cuh"
 #include "kernels/ptx/cp_async.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/ld_shared_cluster.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/rnn/weights_float_sm90.hpp"
@@ -65,18 +67,68 @@ __device__ __forceinline__ void load_rows(float (&to)[kRows][kTile], const float
 
 __device__ __forceinline__ int stages_of(const RnnFloatPart& part) { return (part.rows + kRows - 1) / kRows; }
 
-__global__ void __launch_bounds__(kThreads) rnn_weights_float(const __grid_constant__ RnnFloatWeights w, int splits) {
+// Of a slice of a tile: its sums, then those of its rows of a.
+constexpr int kPartial = kTile * kTile + kTile;
+__device__ __forceinline__ float* partial_of(const RnnFloatWeights& w, std::uint32_t tile, std::uint32_t slice) {
+  return w.partials + (std::int64_t{slice} * w.tiles + tile) * kPartial;
+}
+
+__device__ __forceinline__ void finish_sums(const RnnFloatWeights& w, const RnnWeightsPlace& place, int row, int column,
+                                            float4 total) {
+  const RnnFloatGroup& group = w.group[place.group];
+  const RnnFloatMatrix& matrix = group.matrix[place.matrix];
+  const int columns = matrix.n - place.n - column;
+  if (place.m + row >= group.m || columns <= 0) return;
+  float* const to = matrix.d + std::int64_t{place.m + row} * matrix.n + place.n + column;
+  if (matrix.n % kMine == 0 && reinterpret_cast<std::uintptr_t>(matrix.d) % 16 == 0) {
+    if (w.adds != 0) {
+      const float4 old = *reinterpret_cast<const float4*>(to);
+      total.x += old.x, total.y += old.y, total.z += old.z, total.w += old.w;
+    }
+    *reinterpret_cast<float4*>(to) = total;
+    return;
+  }
+  const float v[kMine] = {total.x, total.y, total.z, total.w};
+#pragma unroll
+  for (int j = 0; j < kMine; ++j) {
+    if (j < columns) to[j] = w.adds != 0 ? to[j] + v[j] : v[j];
+  }
+}
+__device__ __forceinline__ void finish_bias(const RnnFloatWeights& w, const RnnWeightsPlace& place, int row,
+                                            float4 total) {
+  const RnnFloatGroup& group = w.group[place.group];
+  const float v[kMine] = {total.x, total.y, total.z, total.w};
+  const auto put = [&](float* bias, int most) {
+#pragma unroll
+    for (int j = 0; j < kMine; ++j) {
+      const int m = place.m + row + j;
+      if (bias != nullptr && m < most) bias[m] = w.adds != 0 ? bias[m] + v[j] : v[j];
+    }
+  };
+  put(group.bias, group.m);
+  put(group.bias2, group.bias2_m);
+}
+__device__ __forceinline__ bool has_bias(const RnnFloatWeights& w, const RnnWeightsPlace& place) {
+  const RnnFloatGroup& group = w.group[place.group];
+  return place.sums && (group.bias != nullptr || group.bias2 != nullptr);
+}
+
+__global__ void __launch_bounds__(kThreads) rnn_weights_float(const __grid_constant__ RnnFloatWeights w) {
   __shared__ Shared shared;
   const std::uint32_t rank = ptx::cluster_ctarank();
-  const RnnWeightsPlace place = rnn_weights_place(w, ptx::clusterid(), kTile, kTile);
+  const std::uint32_t tile = ptx::clusterid();
+  const std::uint32_t slice = blockIdx.y;
+  const int splits = w.splits;
+  const RnnWeightsPlace place = rnn_weights_place(w, tile, kTile, kTile);
   const RnnFloatGroup& group = w.group[place.group];
   const RnnFloatMatrix& matrix = group.matrix[place.matrix];
   const int first = stages_of(matrix.part[0]);
   const int all = first + stages_of(matrix.part[1]);
-  const int share = (all + splits - 1) / splits;
-  const int begin = min(static_cast<int>(rank) * share, all);
+  const int parts = splits * w.slices;
+  const int share = (all + parts - 1) / parts;
+  const int begin = min(static_cast<int>(slice * static_cast<std::uint32_t>(splits) + rank) * share, all);
   const int end = min(begin + share, all);
-  const bool sums = place.sums && (group.bias != nullptr || group.bias2 != nullptr);
+  const bool sums = has_bias(w, place);
   const int thread = static_cast<int>(threadIdx.x);
   const int x = thread % kLanes;
   const int y = thread / kLanes;
@@ -145,61 +197,83 @@ __global__ void __launch_bounds__(kThreads) rnn_weights_float(const __grid_const
     }
     return total;
   };
-  const bool vectors = matrix.n % kMine == 0 && reinterpret_cast<std::uintptr_t>(matrix.d) % 16 == 0;
+  float* const partial = w.slices > 1 ? partial_of(w, tile, slice) : nullptr;
   const int rows = kTile / splits;
   for (int i = thread; i < rows * kLanes; i += kThreads) {
     const int row = static_cast<int>(rank) * rows + i / kLanes;
     const int column = i % kLanes * kMine;
-    const int columns = matrix.n - place.n - column;
-    if (place.m + row >= group.m || columns <= 0) continue;
-    float4 total = total_of(&shared.sums[row][column]);
-    float* const to = matrix.d + std::int64_t{place.m + row} * matrix.n + place.n + column;
-    if (vectors) {
-      if (w.adds != 0) {
-        const float4 old = *reinterpret_cast<const float4*>(to);
-        total.x += old.x, total.y += old.y, total.z += old.z, total.w += old.w;
-      }
-      *reinterpret_cast<float4*>(to) = total;
-      continue;
-    }
-    const float v[kMine] = {total.x, total.y, total.z, total.w};
-#pragma unroll
-    for (int j = 0; j < kMine; ++j) {
-      if (j < columns) to[j] = w.adds != 0 ? to[j] + v[j] : v[j];
+    if (place.m + row >= group.m || place.n + column >= matrix.n) continue;
+    const float4 total = total_of(&shared.sums[row][column]);
+    if (partial != nullptr) {
+      *reinterpret_cast<float4*>(partial + row * kTile + column) = total;
+    } else {
+      finish_sums(w, place, row, column, total);
     }
   }
   if (sums && rank == 0 && thread < kLanes) {
     const float4 total = total_of(&shared.bias[thread * kMine]);
-    const float v[kMine] = {total.x, total.y, total.z, total.w};
-    const auto put = [&](float* bias, int most) {
-#pragma unroll
-      for (int j = 0; j < kMine; ++j) {
-        const int m = place.m + thread * kMine + j;
-        if (bias != nullptr && m < most) bias[m] = w.adds != 0 ? bias[m] + v[j] : v[j];
-      }
-    };
-    put(group.bias, group.m);
-    put(group.bias2, group.bias2_m);
+    if (partial != nullptr) {
+      *reinterpret_cast<float4*>(partial + kTile * kTile + thread * kMine) = total;
+    } else {
+      finish_bias(w, place, thread * kMine, total);
+    }
   }
   __syncwarp();
   ptx::cluster_arrive();
   ptx::cluster_wait();  // nobody reads this block's sums any more
 }
 
+// A quarter of a tile a block.
+constexpr int kQuarters = 4;
+__global__ void __launch_bounds__(kThreads) rnn_weights_float_slices(const __grid_constant__ RnnFloatWeights w) {
+  const std::uint32_t tile = blockIdx.x / kQuarters;
+  const int quarter = static_cast<int>(blockIdx.x % kQuarters);
+  const RnnWeightsPlace place = rnn_weights_place(w, tile, kTile, kTile);
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto total_of = [&](int at) {
+    float4 total = {};
+#pragma unroll 4
+    for (int slice = 0; slice < w.slices; ++slice) {
+      const float4 v = *reinterpret_cast<const float4*>(partial_of(w, tile, static_cast<std::uint32_t>(slice)) + at);
+      total.x += v.x, total.y += v.y, total.z += v.z, total.w += v.w;
+    }
+    return total;
+  };
+  ptx::griddepcontrol_wait();
+  const int row = quarter * (kTile / kQuarters) + thread / kLanes;
+  const int column = thread % kLanes * kMine;
+  finish_sums(w, place, row, column, total_of(row * kTile + column));
+  if (has_bias(w, place) && quarter == 0 && thread < kLanes) {
+    finish_bias(w, place, thread * kMine, total_of(kTile * kTile + thread * kMine));
+  }
+}
+static_assert(kTile / kQuarters * kLanes == kThreads, "a vector of each thread");
+
 }  // namespace
 
 void launch_rnn_weights_float(RnnFloatWeights weights, int multiprocessors, CUstream_st* stream) {
   constexpr int kResident = 4;  // blocks of a multiprocessor
   constexpr int kFewStages = 2;
+  constexpr int kStagesOfSlice = 4;  // of each block, at least
   weights.tiles = rnn_weights_number_tiles(&weights, kTile, kTile);
   const RnnFloatMatrix& matrix = weights.group[0].matrix[0];
   const int stages = (matrix.part[0].rows + matrix.part[1].rows) / kRows;
+  const auto room = static_cast<int>(multiprocessors * kResident / weights.tiles);  // blocks of a tile
   int splits = 1;
-  while (splits < kMaxSplits && static_cast<int>(weights.tiles) * splits * 2 <= multiprocessors * kResident &&
-         stages / splits >= kFewStages) {
-    splits *= 2;
-  }
-  cuda::launch_kernel(&rnn_weights_float, cuda::clusters_of(weights.tiles, splits, kThreads), stream, weights, splits);
+  while (splits < kMaxSplits && 2 * splits <= room && stages / splits >= kFewStages) splits *= 2;
+  const auto least = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
+  const std::int64_t most =
+      least(weights.room / (std::int64_t{kPartial} * weights.tiles), stages / (splits * kStagesOfSlice));
+  const std::int64_t slices = least(room / splits, most);
+  weights.splits = splits;
+  weights.slices = slices > 1 ? static_cast<std::int32_t>(slices) : 1;
+  cuda::LaunchConfig config = cuda::clusters_of(weights.tiles, splits, kThreads);
+  config.blocks.y = static_cast<unsigned>(weights.slices);
+  cuda::launch_kernel(&rnn_weights_float, config, stream, weights);
+  if (weights.slices == 1) return;
+  cuda::launch_kernel(&rnn_weights_float_slices,
+                      {.blocks = dim3(weights.tiles * kQuarters), .threads = dim3(kThreads), .overlaps = true}, stream,
+                      weights);
 }
 
 }  // namespace gpudnn::kernels

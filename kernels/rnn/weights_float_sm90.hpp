@@ -41,7 +41,12 @@ struct RnnFloatWeights {
   RnnFloatGroup group[kRnnFloatGroups];
   std::int32_t groups = 0;
   std::int32_t adds = 0;
-  std::uint32_t tiles = 0;  // set by the launch
+  float* partials = nullptr;  // of `room` floats, where many rows are divided over more blocks than a cluster has
+  std::int64_t room = 0;
+  // Set by the launch.
+  std::uint32_t tiles = 0;
+  std::int32_t splits = 1;  // blocks of a cluster
+  std::int32_t slices = 1;  // clusters of a tile
   std::uint32_t first_tile[kRnnFloatGroups] = {};
 };
 

@@ -18,7 +18,8 @@ namespace gpudnn::rnn {
 [[nodiscard]] Status streaming_cuda(const LaunchSite& site, const Problem& problem, const Args& args);
 
 // Stages::weights of Hopper.
-[[nodiscard]] bool takes_weights_sm90(const Site& site, double multiplications);
-[[nodiscard]] Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std::int64_t rows, bool adds);
+[[nodiscard]] bool takes_weights_sm90(const Site& site, double multiplications, bool in_slices);
+[[nodiscard]] Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std::int64_t rows,
+                                  std::span<float> partials, bool adds);
 
 }  // namespace gpudnn::rnn

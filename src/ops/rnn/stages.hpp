@@ -76,9 +76,11 @@ struct Site {
 struct Stages {
   Status (*product)(const Site&, const Product&);
   // All gradients of weights at once. Null: the backend has none; `takes_weights` tells whether those of so many
-  // multiplications are made like this. Rows of 16 bits are then a multiple of 16 bytes apart.
-  Status (*weights)(const Site&, std::span<const WeightProducts> list, std::int64_t rows, bool adds);
-  bool (*takes_weights)(const Site&, double multiplications);
+  // multiplications are made like this, `in_slices` that there is room for sums of slices of the rows, which lie in
+  // `partials`. Rows of 16 bits are then a multiple of 16 bytes apart.
+  Status (*weights)(const Site&, std::span<const WeightProducts> list, std::int64_t rows, std::span<float> partials,
+                    bool adds);
+  bool (*takes_weights)(const Site&, double multiplications, bool in_slices);
   // Bytes with which a product runs at its best.
   Status (*product_scratch)(gpudnnHandle_t, const Product&, std::size_t* bytes);
   void (*forward)(const Site&, const kernels::RnnLayer&);

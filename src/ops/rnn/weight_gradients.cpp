@@ -116,9 +116,9 @@ class WeightGradients : Call {
     const auto is_of_vectors = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
     if (bytes_ == 2 && !(is_of_vectors(args_.x) && is_of_vectors(args_.y) && is_of_vectors(args_.hx))) return false;
     constexpr std::int64_t kRowLimit = std::int64_t{1} << 29;  // of which a list tells those that do not exist
-    if (work_.slices_room > 0) return false;  // products of many rows of floats, which are made in slices
     return stages_.takes_weights != nullptr && count_ < kRowLimit &&
-           stages_.takes_weights(site_, static_cast<double>(weights) * static_cast<double>(count_));
+           stages_.takes_weights(site_, static_cast<double>(weights) * static_cast<double>(count_),
+                                 work_.slices_room > 0);
   }
   // Rows of 16 bits that are no vectors of 16 bytes.
   [[nodiscard]] bool is_odd(std::int64_t row_stride) const { return bytes_ == 2 && row_stride % 8 != 0; }
@@ -231,7 +231,8 @@ class WeightGradients : Call {
       p.product[0].n = hidden;
     }
     make_copies();
-    return stages_.weights(site_, list, count_, problem_.adds);
+    return stages_.weights(site_, list, count_, {work_.slices, static_cast<std::size_t>(work_.slices_room)},
+                           problem_.adds);
   }
 
   Status merged_gradients(int layer, int count) {

@@ -141,10 +141,12 @@ kernels::RnnFloatGroup float_group(const WeightProducts& from) {
   }
   return group;
 }
-Status float_weights(const Site& site, std::span<const WeightProducts> list, bool adds) {
+Status float_weights(const Site& site, std::span<const WeightProducts> list, std::span<float> partials, bool adds) {
   while (!list.empty()) {
     kernels::RnnFloatWeights weights;
     weights.adds = adds ? 1 : 0;
+    weights.partials = partials.data();
+    weights.room = static_cast<std::int64_t>(partials.size());
     const std::size_t count = std::min<std::size_t>(list.size(), kernels::kRnnFloatGroups);
     for (const WeightProducts& products : list.first(count)) weights.group[weights.groups++] = float_group(products);
     list = list.subspan(count);
@@ -155,18 +157,22 @@ Status float_weights(const Site& site, std::span<const WeightProducts> list, boo
 
 }  // namespace
 
-bool takes_weights_sm90(const Site& site, double multiplications) {
+bool takes_weights_sm90(const Site& site, double multiplications, bool in_slices) {
   // With more of them the matrix product's engines for floats are faster, though they are a launch for each matrix.
   constexpr double kFew = 4e8;
+  constexpr double kFewOfSlices = 8e8;
   constexpr double kFewOfTf32 = 1e8;
   if (site.launch.device.compute_capability() != 90) return false;
-  if (site.type == GPUDNN_DATA_FLOAT) return multiplications <= (allows_tf32(site.math) ? kFewOfTf32 : kFew);
+  if (site.type == GPUDNN_DATA_FLOAT) {
+    return multiplications <= (in_slices ? kFewOfSlices : allows_tf32(site.math) ? kFewOfTf32 : kFew);
+  }
   return site.math != GPUDNN_FMA_MATH && (site.type == GPUDNN_DATA_HALF || site.type == GPUDNN_DATA_BFLOAT16) &&
          cuda::makes_tensor_maps(site.launch.device);
 }
 
-Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std::int64_t rows, bool adds) {
-  if (site.type == GPUDNN_DATA_FLOAT) return float_weights(site, list, adds);
+Status weights_sm90(const Site& site, std::span<const WeightProducts> list, std::int64_t rows,
+                    std::span<float> partials, bool adds) {
+  if (site.type == GPUDNN_DATA_FLOAT) return float_weights(site, list, partials, adds);
   constexpr int kMapsOfGroup = 5;
   const bool half = site.type == GPUDNN_DATA_HALF;
   // As many launches as the list needs, of about as many groups each.
