@@ -514,6 +514,22 @@ TEST(Attention, BiasAtTheEndsOfFloat) {
   }
 }
 
+// A bias of -inf, at scales of which one over the scale in f16's bits leaves next to nothing behind the second part.
+TEST(Attention, BiasOfMinusInfinityAtScalesOfFewBits) {
+  for (const std::string shape : {"b2h3s1/89d40 scale=0.158114 right=39", "b1h2s130/200d128 scale=0.125",
+                                  "b2h2s70/300d64 scale=0.158114", "b1h2s200/150d64 scale=0.3"}) {
+    for (const std::string type : {"f16", "bf16"}) {
+      const std::string keys = shape.substr(shape.find('/') + 1, shape.find('d', shape.find('/')) - shape.find('/') - 1);
+      AttentionCase c;
+      c.problem = attention_problem("attention fwd " + type + " " + shape + " stats bias=" + type + ":1x1x1x" + keys);
+      c.hidden_rows = true;
+      c.seed = session_seed();
+      int runs = 0;
+      EXPECT_EQ(check_engines(c, &runs), "") << describe(c);
+    }
+  }
+}
+
 // Scores far beyond what float tells apart from their neighbours: exact ones, many of which are equal.
 TEST(Attention, ScoresFarFromZero) {
   const std::vector<std::string> shapes = {"b2h4/2s130/144d64 scale=0.125 causal",

@@ -141,13 +141,18 @@ kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
-// A positive number as the sum of three, of `bits` bits each.
-void split(double value, int bits, float (&parts)[3]) {
+// A positive number as the sum of three positive ones of `bits` bits each. None is below the type's least number, where
+// it would become 0: 0 times a bias of -inf is a NaN.
+void split(double value, int bits, double least, float (&parts)[3]) {
   for (int i = 0; i < 3; ++i) {
-    const double unit = std::exp2(std::floor(std::log2(value)) - (bits - 1));
-    const double units = value / unit;
-    parts[i] = static_cast<float>((i < 2 ? std::ceil(units) - 1 : std::round(units)) * unit);
-    value -= static_cast<double>(parts[i]);
+    double part = least;
+    if (value > least) {
+      const double unit = std::exp2(std::floor(std::log2(value)) - (bits - 1));
+      const double units = value / unit;
+      part = std::max((i < 2 ? std::ceil(units) - 1 : std::round(units)) * unit, least);
+    }
+    parts[i] = static_cast<float>(part);
+    value -= part;
   }
 }
 
@@ -284,7 +289,8 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
       const int of = i < 2 ? i : 3;
       params.bias_strides[i] = problem.bias.dims[of] == 1 ? 0 : problem.bias.strides[of];
     }
-    split(1 / problem.scale, problem.type() == GPUDNN_DATA_HALF ? 11 : 8, params.bias_parts);
+    const bool is_half = problem.type() == GPUDNN_DATA_HALF;
+    split(1 / problem.scale, is_half ? 11 : 8, is_half ? 0x1p-24 : 0x1p-126, params.bias_parts);
   }
   params.o_data = args.o.data;
   for (int i = 0; i < 4; ++i) params.o_strides[i] = problem.o.geometry.strides[i];
