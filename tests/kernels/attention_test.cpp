@@ -519,7 +519,8 @@ TEST(Attention, BiasOfMinusInfinityAtScalesOfFewBits) {
   for (const std::string shape : {"b2h3s1/89d40 scale=0.158114 right=39", "b1h2s130/200d128 scale=0.125",
                                   "b2h2s70/300d64 scale=0.158114", "b1h2s200/150d64 scale=0.3"}) {
     for (const std::string type : {"f16", "bf16"}) {
-      const std::string keys = shape.substr(shape.find('/') + 1, shape.find('d', shape.find('/')) - shape.find('/') - 1);
+      const std::string keys =
+          shape.substr(shape.find('/') + 1, shape.find('d', shape.find('/')) - shape.find('/') - 1);
       AttentionCase c;
       c.problem = attention_problem("attention fwd " + type + " " + shape + " stats bias=" + type + ":1x1x1x" + keys);
       c.hidden_rows = true;

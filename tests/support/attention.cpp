@@ -563,8 +563,7 @@ Problem attention_problem(const std::string& line) {
 
 std::string describe(const AttentionCase& c) {
   return to_text(c.problem) + " | seed=" + std::to_string(c.seed) + " magnitude=" + std::to_string(c.magnitude) +
-         (c.low_scores ? " low_scores" : "") +
-         (c.in_units ? " in_units" : "") +
+         (c.low_scores ? " low_scores" : "") + (c.in_units ? " in_units" : "") +
          (c.zero_lengths != 0 ? " zero_lengths=" + std::to_string(c.zero_lengths) : "") +
          (c.first_offset != 0 ? " first_offset=" + std::to_string(c.first_offset) : "") +
          (c.hidden_rows ? " hidden_by=" + std::to_string(c.hidden_by) : "");
