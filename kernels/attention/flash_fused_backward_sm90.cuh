@@ -36,7 +36,7 @@
 //
 // With bias, a tile of it lies in shared memory as dS does, each warpgroup's part with barriers of its own, and is read
 // by ldmatrix where dS is written by stmatrix. Where dBias is not summed over anything, it is dS: its tiles leave from
-// there by TMA.
+// there by TMA. The file is long because the kernel's steps share its registers.
 //
 // With bias of keys, a thread has its two rows' numbers in registers. ALiBi is one of them, which changes from tile to
 // tile of queries, and within a tile is a part of lse. With dropout (`kept`), it draws the bits of a

@@ -1,5 +1,5 @@
 // A block of a direct split sweep (`split_direct_sm90.cuh`): the weights that it holds, and how states and sums come
-// and go.
+// and go. Longer than most files: products, exchange and sums share the registers of one loop.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

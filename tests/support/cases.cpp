@@ -188,7 +188,7 @@ std::string mismatch(const TensorGeometry& geometry, const std::vector<double>& 
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double value = expected.value[i];
     const double slack = expected.slack[i];
-    if (std::fabs(actual[i] - value) <= slack) continue;  // then rounding cannot part them
+    if (std::isfinite(value) && std::fabs(actual[i] - value) <= slack) continue;  // rounding cannot part them
     const bool right = std::isnan(value)   ? std::isnan(actual[i])
                        : std::isinf(value) ? actual[i] == value
                                            : actual[i] >= round_to_type(value - slack, geometry.type) &&
