@@ -5,74 +5,32 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "support/transform_outcomes.hpp"
-#include "support/transform_slack.hpp"
 
 namespace gpudnn::test {
 namespace {
 
 constexpr const char* kSplit = "fft_tiling_sm90";
 
-ConvCase case_of(const std::string& line) {
-  std::string why;
-  ConvCase c;
-  c.problem = conv::from_text(line, &why).value();
-  return c;
-}
-
 // A problem with more tiles, channels and filters than a tile of the product has, and fewer.
 ConvCase random_case(Random& random) {
   const auto number = [&](std::int64_t low, std::int64_t high) { return std::to_string(random.between(low, high)); };
-  const bool is_forward = random.chance(0.4);
-  const std::int64_t groups = random.pick<std::int64_t>({1, 1, 1, 2, 3});
-  const auto channels = [&] {
-    const std::int64_t of_group = random.pick<std::int64_t>({1, 3, 8, 16, 17, 32, 36, 66, 70});
-    return std::to_string(groups * (groups > 1 ? of_group % 40 + 1 : of_group));
-  };
-  std::string line = is_forward ? "conv fwd" : random.chance(0.5) ? "conv dgrad" : "conv wgrad";
-  line += random.chance(0.7) ? " f32 nchw n" : " f32 nhwc n";
-  line += number(1, 4) + "c" + channels() + "h" + number(1, 37) + "w" + number(1, 37) + " k" + channels() + "r" +
-          number(1, 13) + "s" + number(1, 13) + " p" + number(6, 7) + "x" + number(6, 7) + " t1x1 d1x1 g" +
-          std::to_string(groups) + random.pick({" math=fma", " math=tensor", ""}) +
-          (random.chance(0.25) ? " flip" : "");
-  const bool has_epilogue = is_forward && random.chance(0.5);
-  if (has_epilogue) line += random.pick({" act=relu bias z", " act=tanh bias", " act=identity bias z"});
-  ConvCase c = case_of(line);
-  if (random.chance(0.3) && !has_epilogue) {
-    set_random_layout(random, &c.problem.x);
-    set_random_layout(random, &c.problem.y);
-    set_random_layout(random, &c.problem.w);
-  }
-  c.seed = random.bits();
-  c.integers = random.chance(0.5);
-  c.alpha = random.pick({1.0, -2.0});
-  c.beta = has_epilogue ? 0 : random.pick({0.0, 0.25});
-  c.alpha2 = c.problem.has_z != 0 ? 0.5 : 0;
-  c.coef = has_epilogue ? 1 : 0;
-  return c;
+  return random_transform_case(
+      random, 0.7,
+      [&] {
+        return random.pick<std::int64_t>({1, 3, 8, 16, 17, 32, 36, 66, 70});
+      },
+      [&](const std::string& filters) {
+        return "h" + number(1, 37) + "w" + number(1, 37) + " k" + filters + "r" + number(1, 13) + "s" + number(1, 13) +
+               " p" + number(6, 7) + "x" + number(6, 7);
+      });
 }
 
 TEST(Fourier, RandomProblems) {
   GPUDNN_NEEDS_GPU();
-  Counts counts;
-  sweep(60, random_case, [&](const ConvCase& c, int i) -> std::string {
-    const Values values = make_values(c);
-    const Placement place = placement_of(i);
-    std::string wrong;
-    Expected expected = naive(c, values);
-    widen_for_family(c, values, conv::Family::fft, &expected);
-    for_each_outcome("fft", c, values, place, &counts,
-                     [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
-                       if (!wrong.empty()) return;
-                       wrong = judge(output_of(c.problem), outcome, expected);
-                       if (!wrong.empty()) wrong = choice + said_of(place) + wrong;
-                     });
-    return wrong;
-  });
-  expect_sm90_launches(kSplit, counts);
+  expect_random_problems("fft", conv::Family::fft, kSplit, 60, random_case);
 }
 
 // What an image's elements are multiplied by: element i. `lost`: of the result's norm, what the terms do not hold of
@@ -102,7 +60,7 @@ TEST(Fourier, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
                            "conv dgrad f32 nchw n2c40h28w28 k96r7s7 p3x3 t1x1 d1x1 g1 math=fma",
                            "conv wgrad f32 nchw n8c40h30w30 k33r5s5 p2x2 t1x1 d1x1 g1 math=fma"}) {
     for (const Input& input : kInputs) {
-      ConvCase c = case_of(line);
+      ConvCase c = transform_case(line);
       c.integers = false;
       c.seed = session_seed();
       Values values = make_values(c);
@@ -131,31 +89,10 @@ TEST(Fourier, ProductsInTermsAreAsAccurateAsMultiplyAdds) {
 // What the mathematics makes infinite or NaN is not finite.
 TEST(Fourier, ValuesThatAreNotFiniteShow) {
   GPUDNN_NEEDS_GPU();
-  Counts counts;
-  for (const char* line : {"conv fwd f32 nchw n2c40h19w21 k33r5s5 p2x2 t1x1 d1x1 g1 math=fma",
-                           "conv dgrad f32 nchw n2c33h19w21 k40r7s3 p1x1 t1x1 d1x1 g1 math=fma",
-                           "conv wgrad f32 nchw n2c40h19w21 k36r5s5 p1x1 t1x1 d1x1 g1 math=fma"}) {
-    for (const bool of_filter : {false, true}) {
-      ConvCase c = case_of(line);
-      c.seed = session_seed();
-      Values values = make_values(c);
-      const bool is_wgrad = c.problem.direction == conv::Direction::wgrad;
-      std::vector<double>& image = c.problem.direction == conv::Direction::dgrad ? values.y : values.x;
-      std::vector<double>& place = !of_filter ? image : is_wgrad ? values.y : values.w;
-      place[place.size() / 3] = std::numeric_limits<double>::infinity();
-      place[place.size() / 2] = std::numeric_limits<double>::quiet_NaN();
-      const Expected expected = naive(c, values);
-      for_each_outcome("fft", c, values, Placement::aligned, &counts,
-                       [&](const conv::ConvEngine&, const Outcome& outcome, const std::string& choice) {
-                         std::size_t finite = 0;
-                         ASSERT_EQ(outcome.values.size(), expected.value.size()) << outcome.text;
-                         for (std::size_t i = 0; i < expected.value.size(); ++i)
-                           finite += !std::isfinite(expected.value[i]) && std::isfinite(outcome.values[i]) ? 1 : 0;
-                         EXPECT_EQ(finite, 0u) << line << ' ' << choice;
-                       });
-    }
-  }
-  expect_sm90_launches(kSplit, counts);
+  expect_not_finite_where_due("fft", kSplit,
+                              {"conv fwd f32 nchw n2c40h19w21 k33r5s5 p2x2 t1x1 d1x1 g1 math=fma",
+                               "conv dgrad f32 nchw n2c33h19w21 k40r7s3 p1x1 t1x1 d1x1 g1 math=fma",
+                               "conv wgrad f32 nchw n2c40h19w21 k36r5s5 p1x1 t1x1 d1x1 g1 math=fma"});
 }
 
 }  // namespace
