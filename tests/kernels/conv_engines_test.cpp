@@ -12,6 +12,7 @@
 #include <set>
 
 #include "ops/conv/engine.hpp"
+#include "support/child.hpp"
 #include "support/conv_emulation.hpp"
 #include "support/conv_engine_run.hpp"
 #include "support/naive.hpp"
@@ -137,7 +138,15 @@ std::string check_engines(const ConvCase& c, Placement place, Counts* counts) {
 // A name that no engine has would leave out all of them, and pass.
 TEST(ConvolutionEngines, TheEngineThatIsAskedForExists) {
   const char* const only = std::getenv("GPUDNN_TEST_ENGINE");
-  if (only == nullptr) GTEST_SKIP() << "GPUDNN_TEST_ENGINE is not set";
+  if (only == nullptr) {
+    const auto outcome_of = [](const char* name) {
+      return run_in_child("ConvolutionEngines.TheEngineThatIsAskedForExists", {{"GPUDNN_TEST_ENGINE", name}});
+    };
+    const auto known = std::ranges::find(conv::engines(), Backend::at_hand().kind(), &conv::ConvEngine::backend);
+    EXPECT_EQ(outcome_of(known->name), "");
+    EXPECT_NE(outcome_of("nosuch").find("which is no convolution engine of this backend"), std::string::npos);
+    return;
+  }
   const auto has_name = [only](const conv::ConvEngine& engine) {
     return engine.backend == Backend::at_hand().kind() && std::string(engine.name) == only;
   };

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "gpudnn/gpudnn.h"
 #include "ops/conv/select/tuning_cache.hpp"
 #include "support/backend.hpp"
+#include "support/child.hpp"
 
 namespace gpudnn::conv {
 namespace {
@@ -311,10 +311,7 @@ TEST_F(TuningCacheFile, WritersAndReadersAtOnce) {
 // --- from the interface ---------------------------------------------------------------------------------------------
 
 // The variable is read once a process, so what the tests below look at happens in a process of its own.
-constexpr const char* kChildMark = "GPUDNN_TUNING_TEST_CHILD";
-
-TEST(TuningCacheChild, FindsAndRuns) {
-  if (std::getenv(kChildMark) == nullptr) GTEST_SKIP() << "run by the tests of the variable, in a process of its own";
+TEST(TuningCacheChild, DISABLED_FindsAndRuns) {
   const gpudnnHandle_t handle = test::Backend::host().handle();
   const Problem problem = problem_of("conv fwd f32 nchw n1c2h5w5 k3r3s3 p1x1 t1x1 d1x1 g1");
   std::vector<Performance> rows;
@@ -332,20 +329,9 @@ TEST(TuningCacheChild, FindsAndRuns) {
 // Runs it with the variable naming `cache`; returns the log.
 std::string run_child(const std::string& cache, const std::string& log) {
   std::filesystem::remove(log);
-  std::fflush(nullptr);  // else the child would write what is buffered once more
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("GPUDNN_LOGLEVEL", "3", 1);
-    setenv("GPUDNN_LOGDEST", log.c_str(), 1);
-    setenv("GPUDNN_TUNING_CACHE", cache.c_str(), 1);
-    setenv(kChildMark, "1", 1);
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(126);
-    execl("/proc/self/exe", "unit_test", "--gtest_filter=TuningCacheChild.*", static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(test::run_in_child("TuningCacheChild.*",
+                               {{"GPUDNN_LOGLEVEL", "3"}, {"GPUDNN_LOGDEST", log}, {"GPUDNN_TUNING_CACHE", cache}}),
+            "");
   return content_of(log);
 }
 
