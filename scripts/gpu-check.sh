@@ -140,7 +140,8 @@ part_tests() {
 part_dropin() {
   local program
   for program in "$build_dir"/tests/compat/compat_{age,binary}_*; do
-    check "$(basename "$program")" env LD_BIND_NOW=1 "LD_LIBRARY_PATH=$build_dir/compat:$LD_LIBRARY_PATH" "$program"
+    check "$(basename "$program")" env GPUDNN_BACKEND=cuda LD_BIND_NOW=1 \
+      "LD_LIBRARY_PATH=$build_dir/compat:$LD_LIBRARY_PATH" "$program"
   done
 }
 
