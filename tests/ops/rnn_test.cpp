@@ -547,7 +547,8 @@ TEST(Rnn, WeightsLieAsDocumented) {
   }
 }
 
-// Twenty rounds of the calls give the same bits, by whatever engine and in layers of one launch.
+// T17: twenty rounds of the calls (GPUDNN_TEST_CASES: as many) give the same bits, by whatever engine and in layers of
+// one launch.
 class RnnTwentyRounds : public testing::TestWithParam<const char*> {};
 
 TEST_P(RnnTwentyRounds, GiveTheSameBits) {
@@ -563,7 +564,7 @@ TEST_P(RnnTwentyRounds, GiveTheSameBits) {
   ASSERT_EQ(round.run(), "");
   const std::vector<unsigned char> first = round.take_images();
   // The host's sums have one order.
-  for (int again = 1; again < (Backend::at_hand().is_cuda() ? 20 : 3); ++again) {
+  for (int again = 1; again < (Backend::at_hand().is_cuda() ? session_cases(20) : 3); ++again) {
     ASSERT_EQ(round.run(), "");
     ASSERT_EQ(round.take_images(), first) << "round " << again;
   }
@@ -573,6 +574,8 @@ INSTANTIATE_TEST_SUITE_P(Rnn, RnnTwentyRounds,
                          testing::Values("rnn train f16 lstm l3 uni t20b1 in24 h256 p256 bias=double packed",
                                          "rnn train f16 lstm l3 uni t20b2 in24 h512 p512 bias=double packed",
                                          "rnn train f32 lstm l1 bi t20b2 in24 h200 p200 bias=double seq math=fma",
+                                         "rnn train f16 lstm l2 bi t9b6 in24 h64 p64 bias=double seq len=9,0,4,7,1,9",
+                                         "rnn train f32 lstm l2 uni t9b5 in24 h200 p200 bias=double seq len=0,3,9,1,8",
                                          "rnn train f16 gru l1 uni t9b1 in24 h640 p640 bias=double packed",
                                          "rnn train f16 lstm l2 uni t9b33 in24 h64 p64 bias=double seq",
                                          "rnn train f16 lstm l1 bi t9b40 in24 h256 p256 bias=double packed",
