@@ -62,7 +62,7 @@ __device__ __forceinline__ void tile_weights(const Float8SimtParams& p, const Sc
     for (int j = 0; j < 4; ++j) {
       const std::int64_t column = first_column + x + 16 * j;
       const Score<float> score = score_of(p, tile, weights[i][j] * descale, row, column, visible);
-      const bool hidden = score.value == minus_infinity<float>() || stats == minus_infinity<float>();
+      const bool hidden = score.value == minus_infinity<float>() || !holds_sum(stats);
       const float probability = hidden ? 0.0F : expf(score.value - stats);
       const float kept = kept_scale<float>(p, tile, row, column);
       if constexpr (kGradient == Gradient::dv) {

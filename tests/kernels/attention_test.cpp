@@ -505,8 +505,6 @@ TEST(Attention, BiasAtTheEndsOfFloat) {
     for (const std::string& shape : shapes) {
       for (const std::string& line : {"attention fwd" + shape + " stats max sum_exp",
                                       "attention fwd" + shape + " stats", "attention bwd" + shape}) {
-        // Backward in 8 bits is not right there (docs/attention.md).
-        if (shape.find("f8") != std::string::npos && line.find("bwd") != std::string::npos) continue;
         AttentionCase c;
         c.problem = attention_problem(line);
         c.hidden_rows = true;
