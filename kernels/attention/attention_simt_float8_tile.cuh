@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/attention/attention_float8.cuh"
 #include "kernels/attention/attention_simt_float8.hpp"
 #include "kernels/attention/attention_simt_tile.cuh"
 #include "kernels/tile/fp8.hpp"
@@ -50,11 +51,6 @@ struct Source {
     }
   }
 };
-
-__device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
-__device__ __forceinline__ float product_of(const float* const (&numbers)[2]) {
-  return number_or_one(numbers[0]) * number_or_one(numbers[1]);
-}
 
 // What p and dS are rounded to.
 __device__ __forceinline__ float rounded_to(tile::AnyType type, float value) {

@@ -6,6 +6,7 @@
 // 2 bytes an element, and pass through memory once each way, which is a fiftieth of the products' time at 8k.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
+#include "kernels/attention/attention_float8.cuh"
 #include "kernels/attention/flash_float8_sm90.hpp"
 #include "kernels/attention/flash_sm90_tile.cuh"
 #include "kernels/ptx/cvt_f8.cuh"
@@ -16,11 +17,6 @@ namespace {
 using namespace flash_sm90;
 
 constexpr int kThreads = 256;
-
-__device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
-__device__ __forceinline__ float product_of(const float* const (&numbers)[2]) {
-  return number_or_one(numbers[0]) * number_or_one(numbers[1]);
-}
 
 __device__ __forceinline__ float2 floats_of(tile::AnyType type, std::uint32_t pair) {
   const auto bits = static_cast<std::uint16_t>(pair);

@@ -25,6 +25,7 @@
 
 #include <cfloat>
 
+#include "kernels/attention/attention_float8.cuh"
 #include "kernels/attention/flash_float8_sm90.hpp"
 #include "kernels/attention/flash_sm90_forward.cuh"
 #include "kernels/ptx/cvt_f8.cuh"
@@ -84,8 +85,6 @@ __device__ __forceinline__ std::uint64_t byte_rows(const unsigned char* shared, 
 }
 
 constexpr float kLn2 = 0.69314718056F;
-
-__device__ __forceinline__ float number_or_one(const float* number) { return number == nullptr ? 1.0F : *number; }
 
 // A tile, or its first or second half of the keys.
 template <class C>
@@ -208,7 +207,7 @@ class Float8Consumer {
       if (number >= p.tiles) break;
       tile = tile_or_half<C>(p, number);
       if (tile.end <= tile.first) {
-        write_nothing();
+        write_nothing<C, unsigned char>(p, tile, bytes_of(p.o_type), kWarpgroup);
       } else {
         multiply();
         if (number < p.whole_tiles || takes_other_half((number - p.whole_tiles) / 2)) write();
@@ -508,17 +507,6 @@ class Float8Consumer {
     return true;
   }
 
-  __device__ __forceinline__ void write_row_values(int row, bool inside, float most, float sum) {
-    if (row >= p.mask.length_q) return;
-    const auto put = [&](const FlashRowValues& values, float value) {
-      if (values.data == nullptr) return;
-      values.data[tile.batch * values.strides[0] + tile.head * values.strides[1] + row * values.strides[2]] = value;
-    };
-    put(p.stats, inside && sum != 0.0F ? most + logf(sum) : -INFINITY);
-    put(p.max, inside ? most : -INFINITY);
-    put(p.sum_exp, inside ? sum : 0.0F);
-  }
-
   // Each row's sum over its four lanes, with the sink; the row's values out; what the output is multiplied by.
   __device__ __forceinline__ void finish_rows(float (&factors)[2]) {
     const float undone =
@@ -546,7 +534,7 @@ class Float8Consumer {
       const float greatest = sum == 0.0F ? 0.0F : factor / sum;  // the row's greatest probability
       if (inside) amax_s = max(amax_s, __float_as_uint(greatest));
       factors[half] = greatest * to_top * undone;
-      if (place.lane % 4 == 0) write_row_values(row, inside, most, sum);
+      if (place.lane % 4 == 0) write_row_values(p, tile, row, inside, most, sum);
     }
   }
 
@@ -575,22 +563,6 @@ class Float8Consumer {
         }
         if (column < p.dim_v) store_four(p.o_type, to, column, four);
       }
-    }
-  }
-
-  // A tile whose rows see nothing: zeros, but where the sink has a share.
-  __device__ __forceinline__ void write_nothing() {
-    const int rows = min(C::kRows, p.mask.length_q - tile.row);
-    const int bytes = bytes_of(p.o_type);
-    const int chunks = p.dim_v * bytes / 16;
-    unsigned char* const o =
-        static_cast<unsigned char*>(p.o_data) + (tile.batch * p.o_strides[0] + tile.head * p.o_strides[1]) * bytes;
-    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows * chunks; i += C::kConsumers * kWarpgroup) {
-      *reinterpret_cast<uint4*>(o + (tile.row + i / chunks) * p.o_strides[2] * bytes + i % chunks * 16) = uint4{};
-    }
-    for (int i = static_cast<int>(threadIdx.x) - kWarpgroup; i < rows; i += C::kConsumers * kWarpgroup) {
-      const bool inside = tile.row + i < tile.sequence.length_q && p.sink != nullptr;
-      write_row_values(tile.row + i, inside, inside ? p.sink[tile.head] : -INFINITY, inside ? 1.0F : 0.0F);
     }
   }
 

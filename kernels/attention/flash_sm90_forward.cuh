@@ -125,6 +125,38 @@ __device__ __forceinline__ ForwardTile tile_or_part(const FlashForwardParams& p,
   if (part >= 0) tile.only = part % C::kConsumers;
   return tile;
 }
+
+// What a row's maximum and its sum of exponentials tell, where it is wanted.
+__device__ __forceinline__ void write_row_values(const FlashForwardParams& p, const ForwardTile& tile, int row,
+                                                 bool inside, float most, float sum) {
+  if (row >= p.mask.length_q) return;
+  const auto put = [&](const FlashRowValues& values, float value) {
+    if (values.data == nullptr) return;
+    values.data[tile.batch * values.strides[0] + tile.head * values.strides[1] + row * values.strides[2]] = value;
+  };
+  put(p.stats, inside && sum != 0.0F ? most + logf(sum) : -INFINITY);
+  put(p.max, inside ? most : -INFINITY);
+  put(p.sum_exp, inside ? sum : 0.0F);
+}
+
+// A tile whose rows see nothing: zeros, but where the sink has a share. By the consumers; an element of o is so many
+// units.
+template <class C, class Unit>
+__device__ __forceinline__ void write_nothing(const FlashForwardParams& p, const ForwardTile& tile, int units,
+                                              int first_consumer) {
+  constexpr int kChunk = 16 / static_cast<int>(sizeof(Unit));
+  const int rows = min(C::kRows, p.mask.length_q - tile.row);
+  const int chunks = p.dim_v * units / kChunk;
+  Unit* const o = static_cast<Unit*>(p.o_data) + (tile.batch * p.o_strides[0] + tile.head * p.o_strides[1]) * units;
+  for (int i = static_cast<int>(threadIdx.x) - first_consumer; i < rows * chunks; i += C::kConsumers * kWarpgroup) {
+    *reinterpret_cast<uint4*>(o + (tile.row + i / chunks) * p.o_strides[2] * units + i % chunks * kChunk) = uint4{};
+  }
+  for (int i = static_cast<int>(threadIdx.x) - first_consumer; i < rows; i += C::kConsumers * kWarpgroup) {
+    const bool inside = tile.row + i < tile.sequence.length_q && p.sink != nullptr;
+    write_row_values(p, tile, tile.row + i, inside, inside ? p.sink[tile.head] : -INFINITY, inside ? 1.0F : 0.0F);
+  }
+}
+
 // The tile of a block's turn where tiles go round: every other time in the opposite order, as lengths fall.
 __device__ __forceinline__ int tile_in_turn(int turn) {
   const int block = static_cast<int>(blockIdx.x);
@@ -257,7 +289,7 @@ class Consumer {
       if (number >= p.tiles) break;
       tile = tile_or_part<C>(p, number);
       if (tile.end <= tile.first) {
-        write_nothing();
+        write_nothing<C, T>(p, tile, 1, C::kFirstConsumer);
       } else if (C::kSharesLast && is_of_other()) {
         pass_by();
       } else {
@@ -590,17 +622,6 @@ class Consumer {
     q_turn.next();
   }
 
-  __device__ __forceinline__ void write_row_values(int row, bool inside, float most, float sum) {
-    if (row >= p.mask.length_q) return;
-    const auto put = [&](const FlashRowValues& values, float value) {
-      if (values.data == nullptr) return;
-      values.data[tile.batch * values.strides[0] + tile.head * values.strides[1] + row * values.strides[2]] = value;
-    };
-    put(p.stats, inside && sum != 0.0F ? most + logf(sum) : -INFINITY);
-    put(p.max, inside ? most : -INFINITY);
-    put(p.sum_exp, inside ? sum : 0.0F);
-  }
-
   // Of the keys that the row sees: its maximum, where all of them were cut.
   __device__ __forceinline__ float greatest_bias(int row) const {
     const auto* const bias =
@@ -634,7 +655,7 @@ class Consumer {
         most = greater;
       }
       factors[half] = sum == 0.0F ? 0.0F : factor / sum;
-      if (place.lane % 4 == 0) write_row_values(row, inside, most, sum);
+      if (place.lane % 4 == 0) write_row_values(p, tile, row, inside, most, sum);
     }
   }
 
@@ -673,21 +694,6 @@ class Consumer {
         ptx::bulk_wait_group_read<0>();
         ptx::mbarrier_arrive(&shared.q_empty[0]);
       }
-    }
-  }
-
-  // A tile whose rows see nothing: zeros, but where the sink has a share.
-  __device__ __forceinline__ void write_nothing() {
-    const int rows = min(C::kRows, p.mask.length_q - tile.row);
-    const int chunks = p.dim_v / 8;
-    T* const o = static_cast<T*>(p.o_data) + tile.batch * p.o_strides[0] + tile.head * p.o_strides[1];
-    for (int i = static_cast<int>(threadIdx.x) - C::kFirstConsumer; i < rows * chunks;
-         i += C::kConsumers * kWarpgroup) {
-      *reinterpret_cast<uint4*>(o + (tile.row + i / chunks) * p.o_strides[2] + i % chunks * 8) = uint4{};
-    }
-    for (int i = static_cast<int>(threadIdx.x) - C::kFirstConsumer; i < rows; i += C::kConsumers * kWarpgroup) {
-      const bool inside = tile.row + i < tile.sequence.length_q && p.sink != nullptr;
-      write_row_values(tile.row + i, inside, inside ? p.sink[tile.head] : -INFINITY, inside ? 1.0F : 0.0F);
     }
   }
 

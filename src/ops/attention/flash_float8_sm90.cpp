@@ -90,14 +90,6 @@ const char* unsupported_options(const Problem& problem) {
   return nullptr;
 }
 
-kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
-  kernels::FlashRowValues values;
-  if (!tensor.exists()) return values;
-  values.data = static_cast<float*>(data);
-  for (int i = 0; i < 3; ++i) values.strides[i] = tensor.geometry.strides[i];
-  return values;
-}
-
 // The first shape that holds the head dimensions.
 int shape_of(const Problem& problem) {
   int shape = 0;

@@ -88,8 +88,7 @@ kernels::FlashDbiasParams wide_dbias_shape(const Problem& problem, const Device&
 // and 128, and lse and delta are not made here.
 bool is_of_copies(const Problem& problem) { return problem.o.geometry.type != problem.type(); }
 
-constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile of keys
-
+// Of a head.
 std::int64_t key_tiles(const Problem& problem) {
   return (problem.length_kv + kernels::kFlashFusedRows - 1) / kernels::kFlashFusedRows;
 }

@@ -7,19 +7,18 @@
 namespace gpudnn::attention {
 namespace {
 
-// Of keys, in all heads.
-std::int64_t key_tiles(const Problem& problem) {
+std::int64_t key_tiles_of_all_heads(const Problem& problem) {
   constexpr std::int64_t kRows = kernels::kFlashBackwardRows;
   return problem.batch() * problem.heads_k() * ((problem.length_kv + kRows - 1) / kRows);
 }
 
 std::int64_t parts_of_group(const Problem& problem, const Device& device) {
-  return parts_of_group(problem, key_tiles(problem), device.multiprocessors);
+  return parts_of_group(problem, key_tiles_of_all_heads(problem), device.multiprocessors);
 }
 
 // Floats of one of their sums.
 std::int64_t partial_elements(const Problem& problem, std::int64_t parts) {
-  return parts == 1 ? 0 : parts * key_tiles(problem) * kernels::kFlashBackwardRows * gather_dim(problem);
+  return parts == 1 ? 0 : parts * key_tiles_of_all_heads(problem) * kernels::kFlashBackwardRows * gather_dim(problem);
 }
 
 std::size_t partial_offset(const Problem& problem, const Device& device) {

@@ -104,7 +104,7 @@ std::size_t bytes_of_split(const Problem& problem, const GatherShape& shape) {
   return static_cast<std::size_t>(shape.rows * shape.heads * problem.batch() * (problem.dim_v() + 2) * 4);
 }
 
-std::int64_t row_values(const Problem& problem) { return pitch_of(problem) * problem.batch() * problem.heads_q(); }
+std::int64_t padded_rows(const Problem& problem) { return pitch_of(problem) * problem.batch() * problem.heads_q(); }
 
 }  // namespace
 
@@ -224,7 +224,7 @@ void launch_gather_dsink(const LaunchSite& site, const Problem& problem, kernels
 }
 
 std::size_t gather_backward_workspace(const Problem& problem, const Device& device) {
-  return static_cast<std::size_t>(8 * row_values(problem)) + gather_dbias_workspace(problem, device);
+  return static_cast<std::size_t>(8 * padded_rows(problem)) + gather_dbias_workspace(problem, device);
 }
 
 kernels::FlashGatherBackwardParams gather_backward_params(const LaunchSite& site, const Problem& problem,
@@ -233,7 +233,7 @@ kernels::FlashGatherBackwardParams gather_backward_params(const LaunchSite& site
   params.problem = attention_params(problem, args);
   params.mask = mask_of(problem, args);
   params.lse = static_cast<float*>(site.workspace);
-  params.delta = params.lse + row_values(problem);
+  params.delta = params.lse + padded_rows(problem);
   params.pitch = pitch_of(problem);
   params.group = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
   params.modifies = problem.has_soft_cap != 0 || problem.bias.rank != 0 || problem.has_alibi != 0;
@@ -266,7 +266,7 @@ void launch_gather_backward(const LaunchSite& site, const Problem& problem, kern
     make(problem.dk.exists(), FlashGradient::dk);
     make(problem.dv.exists(), FlashGradient::dv);
   }
-  launch_gather_dbias(site, problem, params, params.delta + row_values(problem));
+  launch_gather_dbias(site, problem, params, params.delta + padded_rows(problem));
   launch_gather_dsink(site, problem, params);
 }
 
@@ -279,7 +279,7 @@ const char* unsupported_gather_options(const Problem& problem) {
   }
   if (problem.backward == 0) return nullptr;
   if (problem.heads_k() != problem.heads_v()) return "it takes as many heads of k as of v";
-  const double rows = static_cast<double>(row_values(problem));
+  const double rows = static_cast<double>(padded_rows(problem));
   double tiles = 1;
   for (int i = 0; i < 4 && problem.dbias.rank != 0; ++i) tiles *= static_cast<double>(problem.dbias.dims[i]);
   return rows < 0x1p31 && tiles < 0x1p37 ? nullptr : "it takes fewer than 2^31 rows, and 2^37 elements of dBias";

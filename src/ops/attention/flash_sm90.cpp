@@ -130,14 +130,6 @@ Support supports_common(const Problem& problem, const Device& device, const Flas
   return cuda::makes_tensor_maps(device) ? Support::yes() : Support::no("the driver does not make tensor maps");
 }
 
-kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
-  kernels::FlashRowValues values;
-  if (!tensor.exists()) return values;
-  values.data = static_cast<float*>(data);
-  for (int i = 0; i < 3; ++i) values.strides[i] = tensor.geometry.strides[i];
-  return values;
-}
-
 // A scale of 0 becomes one that is next to it, as -inf times 0 is a NaN.
 float magnitude_of(double scale) { return std::max(static_cast<float>(std::fabs(scale)), 1e-30F); }
 
@@ -199,8 +191,15 @@ void share_last_round(const kernels::FlashForwardShape& shape, std::int32_t mult
 
 }  // namespace
 
+kernels::FlashRowValues row_values(const Tensor& tensor, void* data) {
+  kernels::FlashRowValues values;
+  if (!tensor.exists()) return values;
+  values.data = static_cast<float*>(data);
+  for (int i = 0; i < 3; ++i) values.strides[i] = tensor.geometry.strides[i];
+  return values;
+}
+
 std::int64_t parts_of_group(const Problem& problem, std::int64_t tiles, std::int64_t blocks) {
-  constexpr std::int64_t kWorthSharing = 1024;  // rows of q that meet a tile
   const std::int64_t group = problem.heads_q() / problem.heads_k();
   if (tiles >= 2 * blocks || group * problem.length_q() < kWorthSharing) return 1;
   std::int64_t parts = 1;

@@ -10,6 +10,10 @@ namespace gpudnn::attention {
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 30;
 constexpr double kLog2E = 1.4426950408889634;
 constexpr std::int64_t kBytesOfQueries = 2 + 2 + 4;  // of an element of q, dO and dq
+constexpr std::int64_t kWorthSharing = 1024;         // rows of q that meet a tile of keys: from here on blocks share it
+
+// Of stats, max or sum_exp; null data where the problem has none.
+[[nodiscard]] kernels::FlashRowValues row_values(const Tensor& tensor, void* data);
 
 // A tensor map of boxes of 64 elements x `rows`, swizzled over 128 bytes. False where the driver refuses.
 // `is_streamed`: what it reads is read once, so a miss of the L2 had better bring a box's row and nothing beside it.
