@@ -477,8 +477,8 @@ TEST_P(AttentionCaseFile, RunsOnEveryEngine) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Folder, AttentionCaseFile,
-                         testing::Values("edges", "options", "options_backward", "wide_backward", "decode", "short",
-                                         "any_layout", "float8", "float8_backward"),
+                         testing::Values("edges", "options", "options_backward", "fused_backward", "wide_backward",
+                                         "decode", "short", "any_layout", "float8", "float8_backward"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Blocks that add up in a fixed order give the same bits whenever they come.
@@ -625,8 +625,8 @@ TEST(Attention, EveryEngineOfHopperHasCases) {
   device.l2_bytes = 50 << 20;
   device.rates = device_rates({"", 9, 0, 132});
   std::vector<Problem> problems;
-  for (const char* file :
-       {"edges", "options", "options_backward", "decode", "short", "any_layout", "float8", "float8_backward"}) {
+  for (const char* file : {"edges", "options", "options_backward", "fused_backward", "decode", "short", "any_layout",
+                           "float8", "float8_backward"}) {
     for (const std::string& line : case_lines("attention/" + std::string(file) + ".txt")) {
       problems.push_back(attention_problem(line));
     }
