@@ -183,7 +183,9 @@ part_sanitizer() {
   }
   for list in "$cases"/sanitizer*.txt; do
     for tool in memcheck racecheck synccheck; do
-      check "$(basename "$list" .txt)_$tool" "$sanitizer" --tool "$tool" --error-exitcode 1 "$bench" --once --cases "$list"
+      # Kernels of cuBLASLt have hazards that are not this library's.
+      check "$(basename "$list" .txt)_$tool" env GPUDNN_CUBLAS=0 "$sanitizer" --tool "$tool" --error-exitcode 1 \
+        "$bench" --once --cases "$list"
     done
   done
 }
