@@ -53,19 +53,16 @@ std::int64_t direct_elements(const RnnSplitShape& s) {
 }
 std::int64_t direct_bytes(const RnnSplitShape& s) {
   const std::int64_t rows = 64 * direct_operands(s);
-  // Backward 32 places of wide ones come in two parts.
-  const bool in_phases = rnn_split_is_wide(s) && s.owned == 64 && s.places == 32;
-  const std::int64_t panels = in_phases                ? kRnnDirectWeights / (64 * 128)
-                              : s.sets > kRnnSplitSets ? over(s.panels, 2)
-                                                       : s.panels;
+  const bool counts = rnn_split_counts(s);
+  const std::int64_t panels = counts ? 2 * kRnnCountedStages : s.sets > kRnnSplitSets ? over(s.panels, 2) : s.panels;
   const std::int64_t states = s.places * std::int64_t{128} * panels;
   const std::int64_t sums =
       (s.in_clusters ? rows * s.places / 2 * 4 : 0) + (s.warpgroups > 1 ? rows * s.places * 4 : 0);
   const std::int64_t kept = over(s.tiles, std::int64_t{s.slices} * s.sets) * direct_elements(s) *
                             std::max(s.sets, kRnnSplitSets) * s.warpgroups * kRnnDirectThreads * 4;
-  constexpr std::int64_t kBarriersAndAlignment = 8 * 8 + 1024 - 16;
+  const std::int64_t barriers_and_alignment = 8 * (counts ? 2 * kRnnCountedStages : 8) + 1024 - 16;
   return std::min<std::int64_t>(s.panels * rows * 128, kRnnDirectWeights) + s.sets * (states + sums) + kept +
-         kBarriersAndAlignment;
+         barriers_and_alignment;
 }
 // The same of floats: three products of each weight and state, from registers.
 double float_step(const RnnSplitShape& s) {
@@ -79,12 +76,14 @@ double float_step(const RnnSplitShape& s) {
 // Of weights in shared memory and registers: products of a warpgroup, one after the other. Of the tiles behind the
 // first one the states have come.
 double wide_step(const RnnSplitShape& s) {
+  const auto behind = static_cast<double>(over(s.tiles, s.slices) - 1);
+  if (rnn_split_counts(s)) return (3.6 + 0.15 * s.panels) * (1 + 0.38 * behind);
   constexpr double kCyclesOfProduct = 36;
   const double products = direct_operands(s) * s.panels * 2 * kCyclesOfProduct / 1755;
   const double states = s.places * s.panels * 128 / 1024.0;
   const double sums = s.in_clusters ? 0.25 : 0.75;
   const double tile = 0.85 + 0.056 * states + products + 0.22 * static_cast<double>(direct_elements(s)) + sums;
-  return tile * (1 + (s.in_clusters ? 0.85 : 0.7) * static_cast<double>(over(s.tiles, s.slices) - 1));
+  return tile * (1 + (s.in_clusters ? 0.85 : 0.7) * behind);
 }
 // Microseconds of a step, fitted like those above. Weights that a set holds in registers are multiplied sooner.
 double direct_step(const RnnSplitShape& s) {
@@ -223,6 +222,10 @@ constexpr std::int32_t kAnyRoom = 1 << 20;
 
 std::int64_t rnn_split_state_bytes(const RnnSplitShape& s, std::int32_t directions, std::int32_t steps,
                                    std::int32_t period) {
+  if (rnn_split_counts(s)) {
+    return directions * s.tiles * s.parts *
+           (std::int64_t{kRnnCountedSlots} * s.places * s.panels * kPanelBytes + kRnnCountBytes);
+  }
   const std::int64_t slots = rnn_split_slots(period, steps);
   return slots * directions * s.tiles * s.places * s.parts * s.panels * kPanelBytes;
 }

@@ -13,6 +13,13 @@ constexpr int kRnnDirectThreads = 128;         // of a warpgroup of a set of a d
 constexpr int kRnnDirectWeights = 128 * 1024;  // of a block in its shared memory, at most; as many in its registers
 constexpr int kRnnSplitRows = 128;             // of the weights of a cluster
 constexpr int kRnnSplitShared = 227 * 1024;
+// Direct, backward, of 32 places, with weights in registers and shared memory: blocks count what they have published.
+GPUDNN_HOST_DEVICE constexpr bool rnn_direct_counts(int places, bool is_wide, bool backward) {
+  return is_wide && backward && places == 32;
+}
+constexpr int kRnnCountedStages = 8;  // of the ring to which such states are copied
+constexpr int kRnnCountedSlots = 2;   // steps that their exchange holds
+constexpr int kRnnCountBytes = 128;   // of a count
 // Panels of 64 columns of the weights of a block, at most.
 GPUDNN_HOST_DEVICE constexpr int rnn_split_most_panels(int places) { return places == 8 ? 12 : 8; }
 
@@ -56,12 +63,16 @@ constexpr bool rnn_split_is_wide(const RnnSplitShape& s) {
   return s.direct && s.panels * (s.owned == 64 ? 64 : kRnnSplitRows) * 128 > kRnnDirectWeights;
 }
 
+constexpr bool rnn_split_counts(const RnnSplitShape& s) {
+  return rnn_direct_counts(s.places, rnn_split_is_wide(s), s.owned == 64);
+}
+
 struct RnnSplit {
   RnnLayer layer;
   bool vectors = false;  // weights in vectors of 16 bytes
   RnnSplitShape shape;
   std::int32_t period = 0;   // of steps, in which memory of the exchange is made ready again
-  void* exchange = nullptr;  // all bits set
+  void* exchange = nullptr;  // all bits set; of counted states, and their sums, none
   void* sums = nullptr;      // the same, without clusters
 };
 

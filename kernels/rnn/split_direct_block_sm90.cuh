@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/ptx/barrier.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/gpu_relaxed.cuh"
 #include "kernels/ptx/gpu_relaxed_u64.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -15,6 +16,7 @@
 #include "kernels/ptx/wgmma_shape.cuh"
 #include "kernels/rnn/split.hpp"
 #include "kernels/rnn/unit_sm90.cuh"
+#include "kernels/tile/stage_ring.cuh"
 
 namespace gpudnn::kernels {
 
@@ -39,13 +41,12 @@ struct RnnDirectBlock {
   static constexpr bool kHoldsHalf = kHeld == RnnHeld::half;
   static constexpr int kSharedPanels = kRnnDirectWeights / (kRows * 128);
   static constexpr int kMaxPanels = (kHoldsHalf ? 2 : 1) * kSharedPanels;
-  // Where shared memory does not take all states of 32 places: first those that meet weights in registers, then those
-  // that meet the others.
-  static constexpr bool kHalves = kSets > kRnnSplitSets;  // four sets: as many panels come in each of two phases
-  static constexpr int kPhases = kHalves || (kHoldsHalf && kBackward && N == 32) ? 2 : 1;
-  static constexpr int kVectors = kMaxPanels / kPhases * N * 8 / kThreads;       // of a thread, at most
-  static constexpr int kMaxAtOnce = kHoldsHalf && N == 32 ? 8 : 16;              // by the registers that are left
-  static constexpr int kAtOnce = kVectors < kMaxAtOnce ? kVectors : kMaxAtOnce;  // looked for together
+  // How states come: counted by TMA, or in words that say themselves that they have come; of four sets in halves.
+  static constexpr bool kCounts = rnn_direct_counts(N, kHoldsHalf, kBackward);
+  static constexpr bool kHalves = kSets > kRnnSplitSets;
+  static constexpr int kVectors = kMaxPanels / (kHalves ? 2 : 1) * N * 8 / kThreads;  // of a thread, at most
+  static constexpr int kMaxAtOnce = kHoldsHalf && N == 32 ? 8 : 16;                   // by the registers that are left
+  static constexpr int kAtOnce = kVectors < kMaxAtOnce ? kVectors : kMaxAtOnce;       // looked for together
   // Of a part: the places at which a thread finishes units, and its units.
   static constexpr bool kSplitsPlaces = kWarpgroups > 1 && !kRowsAreUnits;
   static constexpr bool kSplitsUnits = kWarpgroups > 1 && kRowsAreUnits;
@@ -61,6 +62,11 @@ struct RnnDirectBlock {
   using Sums = float[kChains][kOperands][N / 2];
   using Halves = float[kParts][kPartSums];
   static_assert(kPlaces >= 1);
+  // States that are counted come to a ring of stages: a panel of each warpgroup.
+  static constexpr int kStages = kRnnCountedStages;
+  static constexpr int kStageBytes = 2 * N * 128;
+  static constexpr int kBarriers = kCounts ? 2 * kStages : 2 * kSets;
+  using Ring = tile::PipelineState<kStages>;
 
   const RnnLayer& l;
   const RnnSplitShape& shape;
@@ -101,7 +107,7 @@ struct RnnDirectBlock {
     inbox = reinterpret_cast<float*>(after + set * kInbox);
     after += shape.sets * kInbox;
     full = reinterpret_cast<std::uint64_t*>(after) + set;
-    empty = full + kSets;
+    empty = full + kBarriers / 2;
     if constexpr (kHalves) {
       static_assert(N * 8 == kThreads, "a vector of each thread is a panel");
 #pragma unroll
@@ -112,16 +118,7 @@ struct RnnDirectBlock {
           wanted_last |= 1u << i;
         }
       }
-    } else if constexpr (kPhases == 2) {
-      static_assert(N * 8 == kThreads, "a vector of each thread is a panel");
-#pragma unroll
-      for (int i = 0; i < kVectors; ++i) {
-        const int k = (thread % 8 ^ thread / 8 % 8) * kVector16;
-        if (column(panel_of(i, 0) * kPanel + k) < columns()) wanted |= 1u << i;
-        const bool is_there = i % kHeldPanels + kHeldPanels < shape.panels / 2;
-        if (is_there && column(panel_of(i, 1) * kPanel + k) < columns()) wanted_last |= 1u << i;
-      }
-    } else {
+    } else if constexpr (!kCounts) {
 #pragma unroll
       for (int i = 0; i < kVectors; ++i) {
         const int index = thread + i * kThreads;
@@ -130,17 +127,15 @@ struct RnnDirectBlock {
       }
     }
   }
+  __device__ __forceinline__ int groups_of_part() const { return shape.panels * kPanel / (kColumnGates * kUnits); }
+  __device__ __forceinline__ int own_part() const { return group / groups_of_part(); }
   __device__ __forceinline__ int first_half() const { return (shape.panels + 1) / 2; }
   __device__ __forceinline__ int state_bytes() const {
     if constexpr (kHalves) return first_half() * N * 128;
-    return kPhases == 2 ? kSharedPanels * N * 128 : static_cast<int>(tile_bytes);
-  }
-  // Of a phase: the panel that lies in place i of shared memory.
-  __device__ __forceinline__ int panel_of(int i, int phase) const {
-    return i / kHeldPanels * (shape.panels / 2) + phase * kHeldPanels + i % kHeldPanels;
+    return kCounts ? kStages * kStageBytes : static_cast<int>(tile_bytes);
   }
   __device__ __forceinline__ float* kept() const {
-    return reinterpret_cast<float*>(full - set + 2 * kSets) + threadIdx.x;
+    return reinterpret_cast<float*>(full - set + kBarriers) + threadIdx.x;
   }
   __device__ __forceinline__ int columns() const { return shape.groups * kColumnGates * kUnits; }
   __device__ __forceinline__ int column(int k) const { return rank * shape.panels * kPanel + k; }
@@ -154,46 +149,68 @@ struct RnnDirectBlock {
     return kRowsAreUnits ? warp * 16 + (kSplitsUnits ? half : lower) * 8 + r : warp * 8 + r;
   }
 
+  __device__ __forceinline__ static int loaders() { return kHoldsHalf ? kThreads : static_cast<int>(blockDim.x); }
   // So many panels of the weights; which(i) is the i-th.
   template <class Which>
   __device__ __forceinline__ void load_panels(bool vectors, int panels, const Which& which) const {
-    const int chunks = panels * 8;
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += static_cast<int>(blockDim.x)) {
-      const int row = i / chunks;
-      const int k = i % chunks * kVector16;
-      const int of_all = column(which(k / kPanel) * kPanel + k % kPanel);
-      const std::int64_t units = l.units;
-      uint4 words;
-      if constexpr (kRowsAreUnits) {
-        const int unit = group * kUnits + row;
-        const int gate = of_all / kUnits % kColumnGates;
-        const int j = of_all / (kUnits * kColumnGates) * kUnits + of_all % kUnits;
-        const T* const matrix = static_cast<const T*>(kBackward ? d.recurrent_t : d.recurrent);
-        words = rnn_vector(matrix + (unit * std::int64_t{kColumnGates} + gate) * units + j,
-                           of_all < columns() && unit < l.units ? l.units - j : 0, vectors);
-      } else {
-        const int gate = row / 64 * 2 + row / 8 % 2;
-        const int unit = group * kUnits + row % 64 / 16 * 8 + row % 8;
-        words = rnn_vector(static_cast<const T*>(d.recurrent) + (gate * units + unit) * units + of_all,
-                           of_all < columns() && unit < l.units && gate < kGates ? l.units - of_all : 0, vectors);
+    if constexpr (kBackward) {
+      load_transposed(vectors, panels, which);
+    } else {
+      const int chunks = panels * 8;
+      for (int i = static_cast<int>(threadIdx.x); i < kRows * chunks; i += loaders()) {
+        const int row = i / chunks;
+        const int k = i % chunks * kVector16;
+        const int of_all = column(which(k / kPanel) * kPanel + k % kPanel);
+        const int gate = kRowsAreUnits ? 0 : row / 64 * 2 + row / 8 % 2;
+        const int unit = group * kUnits + (kRowsAreUnits ? row : row % 64 / 16 * 8 + row % 8);
+        const std::int64_t units = l.units;
+        const uint4 words =
+            rnn_vector(static_cast<const T*>(d.recurrent) + (gate * units + unit) * units + of_all,
+                       of_all < columns() && unit < l.units && gate < kGates ? l.units - of_all : 0, vectors);
+        *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
       }
-      *reinterpret_cast<uint4*>(weights + at(kRows, row, k)) = words;
+    }
+  }
+  // Gradients multiply by the transpose of R: a thread reads as many columns of it as a vector has elements, which are
+  // rows of R, for as many units.
+  template <class Which>
+  __device__ __forceinline__ void load_transposed(bool vectors, int panels, const Which& which) const {
+    constexpr int kChunks = kRows / kVector16;  // of rows
+    const std::int64_t units = l.units;
+    for (int i = static_cast<int>(threadIdx.x); i < kChunks * panels * 8; i += loaders()) {
+      const int row = i % kChunks * kVector16;
+      const int k = i / kChunks * kVector16;
+      const int of_all = column(which(k / kPanel) * kPanel + k % kPanel);
+      const int unit = group * kUnits + row;
+      const int gate = of_all / kUnits % kColumnGates;
+      const int j = of_all / (kUnits * kColumnGates) * kUnits + of_all % kUnits;
+      const T* const from = static_cast<const T*>(d.recurrent) + (gate * units + j) * units + unit;
+      uint4 words[kVector16];
+#pragma unroll
+      for (int c = 0; c < kVector16; ++c) {
+        words[c] = rnn_vector(from + c * units, of_all < columns() && j + c < l.units ? l.units - unit : 0, vectors);
+      }
+      rnn_transpose<T>(words);
+#pragma unroll
+      for (int r = 0; r < kVector16; ++r) *reinterpret_cast<uint4*>(weights + at(kRows, row + r, k)) = words[r];
     }
   }
   __device__ __forceinline__ void load_weights(bool vectors) {
     if constexpr (kHoldsHalf) {  // the first panels of both warpgroups go through shared memory
       const int first_half = (shape.panels + 1) / 2;
       load_panels(vectors, 2 * kHeldPanels, [&](int i) { return i < kHeldPanels ? i : first_half + i - kHeldPanels; });
-      __syncthreads();
+      meet();
       hold();
-      __syncthreads();
+      meet();
       load_panels(vectors, shape.panels - 2 * kHeldPanels,
                   [&](int i) { return i < first_half - kHeldPanels ? kHeldPanels + i : 2 * kHeldPanels + i; });
     } else {
       load_panels(vectors, shape.panels, [](int i) { return i; });
     }
-    for (int i = thread * 16; i < state_bytes(); i += kThreads * 16) {
-      *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
+    if constexpr (!kCounts) {
+      for (int i = thread * 16; i < state_bytes(); i += kThreads * 16) {
+        *reinterpret_cast<uint4*>(states + i) = make_uint4(0, 0, 0, 0);
+      }
     }
   }
   __device__ __forceinline__ void meet() const { ptx::barrier_sync(1 + set, kThreads); }
@@ -435,42 +452,74 @@ struct RnnDirectBlock {
     multiply_shared(sums, a + static_cast<unsigned>(first_half() * kRows * 8), b, shape.panels - first_half());
     ptx::wgmma_commit_group();
   }
-  __device__ __forceinline__ void receive_phase(const unsigned char* from, int phase) const {
-    const std::uint32_t mine = phase == 0 ? wanted : wanted_last;
-    const std::uint32_t to = ptx::shared_address(states);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      rnn_receive<kThreads, kHeldPanels, kHeldPanels>(from + panel_of(h * kHeldPanels, phase) * (N * 128), thread,
-                                                      mine >> (h * kHeldPanels) & ((1u << kHeldPanels) - 1),
-                                                      to + static_cast<std::uint32_t>(h * kHeldPanels * N * 128));
+  // States that are counted: the panels of a turn in their order, those for weights in registers first.
+  __device__ __forceinline__ void start_ring() const {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < kStages; ++i) {
+        ptx::mbarrier_init(full + i, 1);
+        ptx::mbarrier_init(empty + i, kThreads / 32);
+      }
+      ptx::fence_mbarrier_init();
     }
-#pragma unroll
-    for (int i = 0; i < kVectors; ++i) {  // columns that there are not: what the other phase left must not meet zeros
-      if ((mine >> i & 1) != 0) continue;
-      ptx::st_shared(to + static_cast<std::uint32_t>((thread + i * kThreads) * 16), make_uint4(0, 0, 0, 0));
-    }
-    ptx::fence_proxy_async();
-    meet();
+    __syncthreads();
   }
-  // The products of both phases; those of the second one are under way at the end.
-  __device__ __forceinline__ void multiply_phases(const unsigned char* from, Sums& sums) const {
-    const std::uint32_t b =
-        ((ptx::shared_address(states) & 0x3ffffu) >> 4) + static_cast<unsigned>(half * kHeldPanels * N * 8);
-    receive_phase(from, 0);
+  __device__ __forceinline__ void copy_states(const unsigned char* from, Ring& ring) const {
+    const int each = shape.panels / 2;
+#pragma unroll 1
+    for (int i = 0; i < each; ++i) {
+      tile::wait(empty + ring.stage, ring.parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(full + ring.stage, kStageBytes);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        ptx::bulk_copy(states + ring.stage * kStageBytes + h * (N * 128), from + (h * each + i) * (N * 128), N * 128,
+                       full + ring.stage);
+      }
+      ring.next();
+    }
+  }
+  __device__ __forceinline__ void multiply_ring(Ring& ring, Sums& sums) const {
+    const int each = shape.panels / 2;
+    const std::uint32_t first = ((ptx::shared_address(states) & 0x3ffffu) >> 4) + static_cast<unsigned>(half * N * 8);
+    std::uint32_t a = ((ptx::shared_address(weights) & 0x3ffffu) >> 4) +
+                      static_cast<unsigned>(half * (each - kHeldPanels) * kRows * 8);
+    int previous = -1;
+    const auto panel = [&](const auto& multiply) {
+      tile::wait(full + ring.stage, ring.parity);
+      ptx::wgmma_fence();
+      multiply(first + static_cast<unsigned>(ring.stage * (kStageBytes / 16)));
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<1>();
+      release(previous);
+      previous = ring.stage;
+      ring.next();
+    };
     clear(sums);
-    ptx::wgmma_fence();
-    multiply_held_half(sums, b);
-    ptx::wgmma_commit_group();
+#pragma unroll
+    for (int i = 0; i < kHeldPanels; ++i) {
+      panel([&](std::uint32_t b) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          ptx::wgmma_rs<T, T, N>(sums[0][0], held[i * 4 + k][0], operand(b + static_cast<unsigned>(k * 2)));
+        }
+      });
+    }
+#pragma unroll 1
+    for (int i = kHeldPanels; i < each; ++i) {
+      panel([&](std::uint32_t b) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          ptx::wgmma_ss<T, T, N>(sums[0][0], operand(a + static_cast<unsigned>(k * 2)),
+                                 operand(b + static_cast<unsigned>(k * 2)));
+        }
+        a += kRows * 8;
+      });
+    }
     ptx::wgmma_wait_group<0>();
     pin(sums);
-    meet();
-    receive_phase(from, 1);
-    const int panels = shape.panels / 2 - kHeldPanels;
-    const std::uint32_t a =
-        ((ptx::shared_address(weights) & 0x3ffffu) >> 4) + static_cast<unsigned>(half * panels * kRows * 8);
-    ptx::wgmma_fence();
-    multiply_shared(sums, a, b, panels);
-    ptx::wgmma_commit_group();
+    release(previous);
+  }
+  __device__ __forceinline__ void release(int stage) const {
+    if (stage >= 0 && threadIdx.x % 32 == 0) ptx::mbarrier_arrive(empty + stage);
   }
   __device__ __forceinline__ void start_products(Sums& sums) const {
     std::uint32_t a = (ptx::shared_address(weights) & 0x3ffffu) >> 4;

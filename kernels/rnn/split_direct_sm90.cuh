@@ -9,7 +9,8 @@
 // of two, through L2 where they are four. No other thread of the block takes part.
 //
 // Weights of up to twice a block's shared memory (`split_wide_sm90.cuh`): the first half of them in registers, which
-// wgmma takes from there, the others in shared memory.
+// wgmma takes from there, the others in shared memory. Gradients of 32 places have more states than the rest of shared
+// memory takes: they are counted (`split_counted_sm90.cuh`).
 //
 // A set is one warpgroup, or two that divide the block's columns and then the places, or the units of a place, among
 // themselves. One set of eight places holds its weights in registers and multiplies by mma.sync: shared memory brings
@@ -28,20 +29,24 @@
 // one, two or four blocks divide the columns and take 8, 16 or 32 places, backward two, four or eight. A factor is cut
 // into a TF32 number and the rest, as in `resident_sm90.cuh`: a state where it is multiplied, a weight each time anew,
 // as registers hold no more than the weights themselves.
+//
+// Longer than most files: all that a turn does shares the registers of one loop.
 #pragma once
 
 #include "core/launch/launch.hpp"
 #include "core/launch/shared_memory.hpp"
 #include "kernels/ptx/fence_gpu.cuh"
-#include "kernels/rnn/split_direct_block_sm90.cuh"
+#include "kernels/ptx/setmaxnreg.cuh"
+#include "kernels/rnn/split_counted_sm90.cuh"
 #include "kernels/tile/cluster.cuh"
 #include "kernels/tile/dynamic_shared.cuh"
 
 namespace gpudnn::kernels {
 
 template <class T, int kGates, int N, int kParts, int kWarpgroups, RnnHeld kHeld, bool kBackward, int kSets>
-__global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgroups * kRnnDirectThreads, 1)
-    rnn_split_direct_sm90(const __grid_constant__ RnnSplit p) {
+__global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgroups * kRnnDirectThreads +
+                                      rnn_direct_counts(N, kHeld == RnnHeld::half, kBackward) * kRnnDirectThreads,
+                                  1) rnn_split_direct_sm90(const __grid_constant__ RnnSplit p) {
   using Block = RnnDirectBlock<T, kGates, N, kParts, kWarpgroups, kHeld, kBackward, kSets>;
   using Unit = typename Block::Unit;
   using Finisher = std::conditional_t<kBackward, RnnBackwardUnit<T, kGates>, RnnForwardUnit<T, kGates>>;
@@ -63,17 +68,30 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
   const int tid = block.thread;
   const bool odd = tid / 4 % 2 != 0;
 
+  if constexpr (Block::kCounts) {
+    block.start_ring();
+    if (threadIdx.x >= kThreads) {
+      ptx::setmaxnreg_dec<40>();
+      run_rnn_direct_copies(p, block);
+      return;
+    }
+    ptx::setmaxnreg_inc<232>();
+  }
   if constexpr (kCluster) block.start_barriers();
   block.load_weights(p.vectors);
   ptx::fence_proxy_async();
-  tile::cluster_sync(kCluster ? kParts : 1);
+  if constexpr (Block::kCounts) {
+    block.meet();
+  } else {
+    tile::cluster_sync(kCluster ? kParts : 1);
+  }
   if constexpr (kCluster) block.expect_sums();
   if constexpr (Block::kHoldsAll) block.hold();
 
   const bool downwards = d.downwards != kBackward;
   const int steps = l.rows.steps;
   const int slices = static_cast<int>(gridDim.y);
-  const int slots = rnn_split_slots(p.period, steps);
+  const int slots = Block::kCounts ? kRnnCountedSlots : rnn_split_slots(p.period, steps);
   const int sum_slots = rnn_split_sum_slots(steps);
   const int first_tile = static_cast<int>(blockIdx.y) + block.set * slices;
   const int tile_step = shape.sets * slices;
@@ -86,8 +104,8 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
 #pragma unroll
   for (int i = 0; i < kPlaces; ++i) place_in_tile[i] = block.place_at(i);
   // Of a tile in a slot of the exchange: what this block reads, and where the part lies of which its units are.
-  const int groups_of_part = shape.panels * Block::kPanel / (Block::kColumnGates * Block::kUnits);
-  const int own_part = block.group / groups_of_part;
+  const int groups_of_part = block.groups_of_part();
+  const int own_part = block.own_part();
   const auto exchange = [&](int tile, int slot, int part) {
     const std::int64_t at = std::int64_t{direction * shape.tiles + tile} * slots + slot;
     return static_cast<unsigned char*>(p.exchange) + (at * kParts + part) * block.tile_bytes;
@@ -171,6 +189,11 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
 
   const int skipped = has_first ? 0 : tiles;
   int step = 0, tile = first_tile, slot = 0, until_clear = p.period;
+  [[maybe_unused]] typename Block::Ring ring;
+  // The last bit of a sum's word: memory of sums is set to all bits, of counted states to none.
+  const auto turn_of = [&](int number) {
+    return static_cast<unsigned>((number / kRnnSplitSumSlots + (Block::kCounts ? 1 : 0)) % 2);
+  };
   int fetch_step = 0, fetch_tile = first_tile;
   mine = first_kept;
   RnnUnitStep s;
@@ -222,12 +245,12 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
     float own[Block::kPartSums] = {};
     if (product >= 0) {
       typename Block::Sums sums;
-      if constexpr (Block::kPhases == 1) block.receive(exchange(tile, slot, block.rank));
+      if constexpr (!Block::kHalves && !Block::kCounts) block.receive(exchange(tile, slot, block.rank));
       if (takes_turns) ptx::barrier_sync(3 + block.set, kSets * kThreads);
       if constexpr (Block::kHalves) {
         block.multiply_halves(exchange(tile, slot, block.rank), sums);
-      } else if constexpr (Block::kPhases == 2) {
-        block.multiply_phases(exchange(tile, slot, block.rank), sums);
+      } else if constexpr (Block::kCounts) {
+        block.multiply_ring(ring, sums);
       } else if constexpr (Block::kHoldsAll) {
         block.multiply_held(sums);
       } else {
@@ -236,7 +259,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
       if constexpr (kCluster) {
         if (product > 0) Block::wait(block.empty, static_cast<unsigned>(product) - 1);
       }
-      if constexpr (!Block::kHoldsAll) {
+      if constexpr (!Block::kHoldsAll && !Block::kCounts) {
         ptx::wgmma_wait_group<0>();
         Block::pin(sums);
       }
@@ -247,7 +270,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
       block.meet_halves(sums, halves);
       if constexpr (kCluster) block.send(halves, target);
       if constexpr (kParts > 2) {
-        block.store_sums(halves, stored_sums(tile, number), static_cast<unsigned>(number / kRnnSplitSumSlots % 2));
+        block.store_sums(halves, stored_sums(tile, number), turn_of(number));
       }
       block.own_sums(halves, own);
     }
@@ -259,7 +282,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
         block.add_received(own);
       }
       if constexpr (kParts > 2) {
-        block.add_stored(stored_sums(tile, number), static_cast<unsigned>(number / kRnnSplitSumSlots % 2), own);
+        block.add_stored(stored_sums(tile, number), turn_of(number), own);
       }
     }
     Outputs out[kElements] = {};
@@ -286,6 +309,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
           return out[e].hidden;
         }
       });
+      if constexpr (Block::kCounts) ptx::barrier_arrive(kRnnPublished, kThreads + 32);
     }
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
@@ -293,7 +317,7 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
     }
     block.meet();  // the states of this turn have been multiplied, and its sums taken
     if (kCluster && product >= 0 && tid == 0) ptx::mbarrier_arrive_cluster(release);
-    if (until_clear == 0) {
+    if (!Block::kCounts && until_clear == 0) {
       int cleared = slot + p.period + 1;
       if (cleared >= slots) cleared -= slots;
       for (int data = step + p.period + 1; data <= step + 2 * p.period && data < steps; ++data) {
@@ -331,7 +355,8 @@ bool launch_rnn_direct_block(const RnnSplit& p, cudaStream_t stream) {
              kKernel,
              {.blocks = dim3(static_cast<unsigned>(kParts * p.shape.groups), static_cast<unsigned>(p.shape.slices),
                              static_cast<unsigned>(p.layer.directions)),
-              .threads = dim3(static_cast<unsigned>(p.shape.sets) * kWarpgroups * kRnnDirectThreads),
+              .threads = dim3(static_cast<unsigned>(p.shape.sets) * kWarpgroups * kRnnDirectThreads +
+                              (rnn_direct_counts(N, kHeld == RnnHeld::half, kBackward) ? kRnnDirectThreads : 0)),
               .shared_bytes = kRnnSplitShared,
               .cluster = dim3(kParts == 2 ? 2 : 1),
               .cooperative = true},

@@ -1,5 +1,5 @@
-// What the blocks of the sweeps that stay on the chip have in common: vectors of weights, words of an exchange, and
-// what one thread finishes of a unit.
+// What the blocks of the sweeps that stay on the chip have in common: words of an exchange, and what one thread
+// finishes of a unit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/st_shared.cuh"
 #include "kernels/rnn/step.cuh"
+#include "kernels/rnn/vectors_sm90.cuh"
 
 namespace gpudnn::kernels {
 
@@ -33,25 +34,6 @@ __device__ __forceinline__ bool rnn_is_there(const uint4& w) {
 __device__ __forceinline__ std::uint32_t rnn_upper(std::uint32_t bits) { return bits & 0xffffe000u; }
 __device__ __forceinline__ std::uint32_t rnn_rest(std::uint32_t bits) {
   return __float_as_uint(__uint_as_float(bits) - __uint_as_float(rnn_upper(bits)));
-}
-
-// 16 bytes of elements, of which the first `valid` are there; the others are zeros.
-template <class T>
-__device__ __forceinline__ uint4 rnn_vector(const T* from, int valid, bool vectors) {
-  constexpr int kCount = 16 / sizeof(T);
-  if (valid <= 0) return make_uint4(0, 0, 0, 0);
-  if (vectors && valid >= kCount) return *reinterpret_cast<const uint4*>(from);
-  std::uint32_t words[4] = {};
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    if (i >= valid) break;
-    if constexpr (sizeof(T) == 4) {
-      words[i] = __float_as_uint(from[i]);
-    } else {
-      words[i / 2] |= std::uint32_t{from[i].bits} << (16 * (i % 2));
-    }
-  }
-  return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 // States as they lie in the exchange, from `from` on, to the same bytes of shared memory: `wanted` says which of a

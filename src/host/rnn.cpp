@@ -215,7 +215,19 @@ void forward(const Site&, const RnnLayer& layer) {
     with_floating_type(data_type(layer.type), [&]<class T>() { Sweep<T>(layer, k).forward(); });
   }
 }
-void backward(const Site&, const RnnLayer& layer) {
+void transpose(const Site&, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
+               void* to) {
+  with_floating_type(data_type(type), [&]<class T>() {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        static_cast<T*>(to)[j * rows + i] = static_cast<const T*>(from)[i * columns + j];
+      }
+    }
+  });
+}
+
+void backward(const Site& site, const RnnLayer& layer) {
+  make_transposes(site, layer, &transpose);
   for (int k = 0; k < layer.directions; ++k) {
     with_floating_type(data_type(layer.type), [&]<class T>() { Sweep<T>(layer, k).backward(); });
   }
@@ -317,17 +329,6 @@ void previous(const Site&, const kernels::RnnPrevious& previous, void* to, std::
             Unit::store(to, (lane * rows + s.first + place) * to_row + j, Unit::hidden_before(l, d, s, place, j));
           }
         }
-      }
-    }
-  });
-}
-
-void transpose(const Site&, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
-               void* to) {
-  with_floating_type(data_type(type), [&]<class T>() {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        static_cast<T*>(to)[j * rows + i] = static_cast<const T*>(from)[i * columns + j];
       }
     }
   });

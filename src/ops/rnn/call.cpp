@@ -15,11 +15,12 @@ Call::Call(const Stages& stages, const LaunchSite& site, const Problem& problem,
       problem_(problem),
       net_(problem.net),
       args_(args),
-      site_{site, args.handle, nullptr, 0, nullptr, 0, 0, problem.net.type, problem.net.math, &failure_},
+      site_{site, args.handle, nullptr, 0, nullptr, 0, 0, problem.net.type, problem.net.math, &failure_, transposes_},
       bytes_(data_type_bits(problem.net.type) / 8),
       direct_(problem.sequences.direct()) {
   Regions regions(args.workspace);
   work_ = take_workspace(problem, problem.pass, &regions);
+  for (int k = 0; k < kMaxDirections; ++k) transposes_[k].at = work_.recurrent_t[k];
   site_.exchange = work_.exchange, site_.exchange_bytes = work_.exchange_bytes;
   site_.exchange_room = work_.exchange_room;
   if (args.workspace != nullptr && args.workspace_bytes > regions.used()) {
@@ -31,6 +32,18 @@ Call::Call(const Stages& stages, const LaunchSite& site, const Problem& problem,
     for (int layer = 0; layer < net_.layers; ++layer) layers_.push_back(take_layer(problem, &reserve));
   }
   make_rows();
+}
+
+void make_transposes(const Site& site, const kernels::RnnLayer& l, decltype(Stages::transpose) transpose) {
+  for (int k = 0; k < l.directions; ++k) {
+    const kernels::RnnDirection& d = l.direction[k];
+    for (Transpose& t : site.transposes) {
+      if (t.at != d.recurrent_t || t.at == nullptr || t.of == d.recurrent) continue;
+      transpose(site, l.type, d.recurrent, std::int64_t{kernels::rnn_gates(l.cell)} * l.units, l.width,
+                const_cast<void*>(t.at));  // NOLINT: of the workspace
+      t.of = d.recurrent;
+    }
+  }
 }
 
 // Sorts the sequences, longest first, and uploads what kernels need to know of that.

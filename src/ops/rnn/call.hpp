@@ -65,6 +65,7 @@ class Call {
   const Network& net_;
   const Args& args_;
   Status failure_ = GPUDNN_STATUS_SUCCESS;
+  Transpose transposes_[kMaxDirections];
   Site site_;
   std::int64_t bytes_;  // of an element
   bool direct_;

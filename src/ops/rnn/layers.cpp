@@ -381,9 +381,7 @@ class Layers : Call {
         d.dhx = nullptr;  // products of all layers give it
         continue;
       }
-      d.recurrent_t = work_.recurrent_t[k + place];
-      stages_.transpose(site_, l.type, d.recurrent, std::int64_t{net_.gates()} * net_.hidden, net_.projected,
-                        work_.recurrent_t[k + place]);
+      d.recurrent_t = work_.recurrent_t[k + place];  // made by the sweep that reads it
       if (d.projection == nullptr) continue;
       d.projection_t = work_.projection_t[k];
       stages_.transpose(site_, l.type, d.projection, net_.projected, net_.hidden, work_.projection_t[k]);

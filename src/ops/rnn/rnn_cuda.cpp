@@ -88,6 +88,11 @@ Status product_scratch(gpudnnHandle_t handle, const Product& p, std::size_t* byt
   return matmul::workspace_size(handle, matmul_of(one), bytes);
 }
 
+void transpose(const Site& site, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
+               void* to) {
+  kernels::launch_rnn_transpose(type, from, rows, columns, to, site.launch.stream);
+}
+
 // The end of a backward sweep, the gradient of hx: of wide layers by the matrix product's engines.
 void backward_first(const Site& site, const kernels::RnnLayer& layer) {
   constexpr std::int64_t kWide = std::int64_t{1} << 26;  // multiplications
@@ -96,6 +101,7 @@ void backward_first(const Site& site, const kernels::RnnLayer& layer) {
   const std::int64_t gates = kernels::rnn_gates(layer.cell) * units;
   if (layer.cell == kernels::RnnCell::gru || !layer.tensor_cores || layer.width != units ||
       layer.rows.offsets != nullptr || layer.rows.steps == 0 || batch * gates * units < kWide) {
+    if (layer.direction[0].dhx != nullptr) make_transposes(site, layer, &transpose);
     kernels::launch_rnn_backward_first(layer, site.launch.stream);
     return;
   }
@@ -189,7 +195,9 @@ void forward(const Site& site, const kernels::RnnLayer& layer) {
   if (!sweep_by_products(site, layer, false)) kernels::launch_rnn_forward(layer, site.launch.stream);
 }
 void backward(const Site& site, const kernels::RnnLayer& layer) {
-  if (!sweep_by_products(site, layer, true)) kernels::launch_rnn_backward(layer, site.launch.stream);
+  if (sweep_by_products(site, layer, true)) return;
+  make_transposes(site, layer, &transpose);
+  kernels::launch_rnn_backward(layer, site.launch.stream);
 }
 void pass(const Site& site, const kernels::RnnLayer& layer, bool backward) {
   kernels::launch_rnn_pass(layer, backward, site.launch.stream);
@@ -208,10 +216,6 @@ void previous(const Site& site, const kernels::RnnPrevious& previous, void* to, 
 }
 void slices(const Site& site, const kernels::RnnSlices& slices) {
   kernels::launch_rnn_slices(slices, site.launch.stream);
-}
-void transpose(const Site& site, tile::ElementType type, const void* from, std::int64_t rows, std::int64_t columns,
-               void* to) {
-  kernels::launch_rnn_transpose(type, from, rows, columns, to, site.launch.stream);
 }
 void column_sums(const Site& site, const kernels::RnnColumnSums& sums) {
   kernels::launch_rnn_column_sums(sums, site.launch.stream);
@@ -285,6 +289,9 @@ bool run_resident(const Site& site, std::span<const kernels::RnnLayer> layers, b
   if (site.exchange == nullptr) return false;
   kernels::RnnResident r = resident_of(site, layers, backward);
   if (r.shape.units == 0) return false;
+  if (backward) {
+    for (const kernels::RnnLayer& l : layers) make_transposes(site, l, &transpose);
+  }
   auto bytes = static_cast<std::size_t>(r.lanes * r.lane_bytes);
   const auto launch = layers[0].type == tile::ElementType::f16    ? kernels::launch_rnn_resident_f16
                       : layers[0].type == tile::ElementType::bf16 ? kernels::launch_rnn_resident_bf16
@@ -372,7 +379,8 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
     states = states_of(split.period);
   }
   const std::int64_t bytes = states + sums;
-  if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange, 0xff,
+  if (bytes > site.exchange_room || cuda::fill(site.launch.device, site.launch.stream, site.exchange,
+                                               kernels::rnn_split_counts(split.shape) ? 0 : 0xff,
                                                static_cast<std::size_t>(bytes)) != GPUDNN_STATUS_SUCCESS) {
     return false;
   }
@@ -381,9 +389,11 @@ bool sweep_split(const Site& site, const kernels::RnnLayer& layer, bool backward
   split.exchange = site.exchange;
   split.vectors = layer.units % (16 / tile::element_bytes(layer.type)) == 0;
   for (int k = 0; k < layer.directions; ++k) {
-    const void* const weights = backward ? layer.direction[k].recurrent_t : layer.direction[k].recurrent;
+    const kernels::RnnDirection& d = layer.direction[k];
+    const void* const weights = backward && !split.shape.direct ? d.recurrent_t : d.recurrent;
     split.vectors = split.vectors && reinterpret_cast<std::uintptr_t>(weights) % 16 == 0;
   }
+  if (backward && !split.shape.direct) make_transposes(site, layer, &transpose);
   const bool half = layer.type == tile::ElementType::f16;
   const auto direct = half                                    ? kernels::launch_rnn_direct_f16
                       : layer.type == tile::ElementType::bf16 ? kernels::launch_rnn_direct_bf16

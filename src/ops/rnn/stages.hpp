@@ -60,6 +60,12 @@ struct WeightProducts {
   std::int64_t bias2_m = 0;
 };
 
+// Memory for the transpose of an R, and whose is in it.
+struct Transpose {
+  const void* at = nullptr;
+  const void* of = nullptr;
+};
+
 struct Site {
   LaunchSite launch;
   gpudnnHandle_t handle;
@@ -71,6 +77,7 @@ struct Site {
   DataType type;
   gpudnnMathType_t math;
   Status* failure;  // of a product within a sweep
+  std::span<Transpose> transposes;
 };
 
 struct Stages {
@@ -110,6 +117,9 @@ struct Stages {
   // Null: a product keeps the device busy however small it is.
   void (*slices)(const Site&, const kernels::RnnSlices&);
 };
+
+// The transposes of R of a layer that a sweep against the steps is about to read, where they have not been made.
+void make_transposes(const Site& site, const kernels::RnnLayer& layer, decltype(Stages::transpose) transpose);
 
 extern const Stages kHostStages;
 #ifdef GPUDNN_WITH_CUDA
