@@ -9,6 +9,7 @@
 #include "kernels/attention/attention_float8.cuh"
 #include "kernels/attention/flash_float8_sm90.hpp"
 #include "kernels/attention/flash_sm90_tile.cuh"
+#include "kernels/attention/score_range.hpp"
 #include "kernels/ptx/cvt_f8.cuh"
 
 namespace gpudnn::kernels {
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(kThreads) flash_float8_delta_sm90(const __grid
   float lse = INFINITY;
   if (inside) {
     const float stats = p.stats.data[batch * p.stats.strides[0] + head * p.stats.strides[1] + row * p.stats.strides[2]];
-    if (stats != -INFINITY) lse = stats * 1.4426950408889634F;
+    if (holds_sum(stats)) lse = stats * 1.4426950408889634F;
   }
   const float dp = product_of(p.numbers.dp);
   p.lse[index] = lse;

@@ -655,6 +655,13 @@ TEST(Attention, RandomProblems) {
       [&](const AttentionCase& c, int) { return check_engines(c, &runs); });
   EXPECT_GT(runs, 0);
 }
+TEST(Attention, RandomProblemsIn8Bits) {
+  int runs = 0;
+  sweep(
+      Backend::at_hand().is_cuda() ? 100 : 30, [](Random& random) { return random_attention(random, true); },
+      [&](const AttentionCase& c, int) { return check_engines(c, &runs); });
+  EXPECT_GT(runs, 0);
+}
 
 }  // namespace
 }  // namespace gpudnn::test

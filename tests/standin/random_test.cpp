@@ -196,7 +196,8 @@ TEST(StandInRandom, BatchNormalizations) {
 }
 
 TEST(StandInRandom, Attentions) {
-  sweep(60, random_attention, [](const AttentionCase& c, int) {
+  const auto draw = [](Random& random) { return random_attention(random, random.chance(0.1)); };
+  sweep(60, draw, [](const AttentionCase& c, int) {
     std::string wrong;
     const Device& device = *Backend::at_hand().handle()->device;
     const std::shared_ptr<const PreparedAttention> prepared = prepare(c);

@@ -50,6 +50,6 @@ struct PreparedAttention;
 [[nodiscard]] std::string check(const Backend& backend, const attention::AttentionEngine& engine,
                                 const PreparedAttention& prepared, const AttentionOptions& options = {});
 
-[[nodiscard]] AttentionCase random_attention(Random& random);
+[[nodiscard]] AttentionCase random_attention(Random& random, bool in_8_bits = false);
 
 }  // namespace gpudnn::test
