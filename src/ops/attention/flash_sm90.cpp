@@ -33,11 +33,16 @@ kernels::FlashMask mask_of(const Problem& problem, const Args& args) {
 
 std::int32_t heads_of_section(const Problem& problem, const Device& device, std::int64_t heads, std::int64_t length) {
   if (problem.has_right == 0 && problem.has_left == 0) return 1;
-  const std::int64_t group = heads / std::max(problem.heads_k(), problem.heads_v());
-  const std::int64_t bytes = std::max<std::int64_t>(length * (problem.dim_qk() + problem.dim_v()) * 2, 1);
+  const std::int64_t group = std::max(heads / std::max(problem.heads_k(), problem.heads_v()), std::int64_t{1});
+  const std::int64_t size = data_type_bits(problem.type()) / 8;
+  const std::int64_t bytes = std::max<std::int64_t>(length * (problem.dim_qk() + problem.dim_v()) * size, 1);
   const auto budget = static_cast<std::int64_t>(device.l2_bytes) * 5 / 8;
-  const std::int64_t most = std::max(budget / bytes, std::int64_t{1}) * std::max(group, std::int64_t{1});
-  return static_cast<std::int32_t>(std::min(most, problem.batch() * heads));
+  const std::int64_t most = std::max(budget / bytes, std::int64_t{1}) * group;
+  // Sections of one size, or the longest tiles of a smaller last one would end alone.
+  const std::int64_t all = problem.batch() * heads;
+  const std::int64_t sections = (all + most - 1) / most;
+  const std::int64_t in_each = (all + sections - 1) / sections;
+  return static_cast<std::int32_t>(std::min((in_each + group - 1) / group * group, all));
 }
 
 bool encode(const Tensor& tensor, const void* data, std::int64_t rows, tile::TensorMap* map, bool is_streamed) {
