@@ -22,7 +22,7 @@ struct FlashFloat8Params : FlashForwardParams {
 struct FlashFloat8Shape {
   std::int32_t dim_qk, dim_v, rows, columns;
 };
-constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 192, 256}, {128, 128, 192, 192}, {256, 256, 128, 128}};
+constexpr FlashFloat8Shape kFlashFloat8Shapes[] = {{64, 64, 192, 256}, {128, 128, 192, 192}, {256, 256, 128, 192}};
 
 constexpr std::int32_t kFlashFloat8RowValues = 6;  // of a thread's two rows, beside the sums of o, in `sums`
 

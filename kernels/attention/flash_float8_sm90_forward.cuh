@@ -19,11 +19,14 @@
 //   - The greatest p of a row is 1 over its sum, so amax_s costs nothing for each score.
 //   - The tiles that are left behind whole rounds, where they are not more than half of the blocks, go to two blocks
 //     each, half of the keys to each (takes_other_half).
+//   - A warpgroup whose rows are all beyond the last one makes nothing (pass), nor what a causal mask hides of the
+//     second half of its first keys (pass_half). The producer works out where a tile lies, consumers read it.
 // The file is long because the kernel's steps share its registers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cfloat>
+#include <cstring>
 
 #include "kernels/attention/attention_float8.cuh"
 #include "kernels/attention/flash_float8_sm90.hpp"
@@ -44,7 +47,7 @@ struct Float8Config {
   static constexpr int kSteps = kHalf / 32;  // of P v
   static constexpr int kConsumers = kRows / 64;
   static constexpr int kThreads = (kConsumers + 1) * kWarpgroup;
-  static constexpr int kQStages = 2;
+  static constexpr int kQStages = kDimV <= 128 ? 2 : 1;  // what the tiles of keys leave room for
   static constexpr int kStages = kDimV <= 128 ? 3 : 2;
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
@@ -58,6 +61,12 @@ struct Float8Config {
   static_assert(kHalf % 32 == 0 && kDimQk % 64 == 0 && kDimV % 64 == 0, "whole panels and steps");
 };
 
+// A tile as the producer hands it to the consumers, who are spared its divisions; of one behind the last the number.
+struct NumberedTile {
+  int number;
+  ForwardTile tile;
+};
+
 template <class C>
 struct Float8Shared {
   alignas(1024) unsigned char q[C::kQStages][C::kQBytes];
@@ -67,8 +76,10 @@ struct Float8Shared {
   std::uint64_t k_full[C::kStages], k_empty[C::kStages];
   std::uint64_t v_full[C::kStages], v_empty[C::kStages];
   std::uint64_t tile_full[2], tile_empty[2];
-  int tile_number[2];
+  NumberedTile tiles[2];
   std::uint32_t comes_first[C::kConsumers];
+  float undone;   // what undoes the scales of P and v
+  float scale_o;  // of the output
 };
 
 // Step `k`, of 32 bytes, of a K-major operand in panels of kRows rows and kPanel bytes.
@@ -130,11 +141,11 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
       number = p.next_tile != nullptr ? static_cast<int>(gridDim.x) + atomicAdd(p.next_tile, 1) : tile_in_turn(turn);
     }
     tile::wait(&shared.tile_empty[tile_turn.stage], tile_turn.parity ^ 1);
-    shared.tile_number[tile_turn.stage] = number;
+    const ForwardTile tile = tile_or_half<C>(p, min(number, p.tiles - 1));
+    shared.tiles[tile_turn.stage] = {number, tile};
     ptx::mbarrier_arrive(&shared.tile_full[tile_turn.stage]);
     tile_turn.next();
     if (number >= p.tiles) break;
-    const ForwardTile tile = tile_or_half<C>(p, number);
     if (tile.end <= tile.first) continue;
     tile::wait(&shared.q_empty[q_turn.stage], q_turn.parity ^ 1);
     ptx::mbarrier_arrive_expect_tx(&shared.q_full[q_turn.stage], C::kQBytes);
@@ -154,27 +165,20 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
   }
 }
 
-__device__ __forceinline__ void store_four(tile::AnyType type, unsigned char* row, int column, const float (&x)[4]) {
-  switch (type) {
-    case tile::AnyType::e4m3:
-      *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes<tile::Float8E4M3>(x[0], x[1], x[2], x[3]);
-      break;
-    case tile::AnyType::e5m2:
-      *reinterpret_cast<std::uint32_t*>(row + column) = std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[1], x[0])} |
-                                                        std::uint32_t{ptx::cvt_rn_satfinite_e5m2x2_f32(x[3], x[2])}
-                                                            << 16;
-      break;
-    case tile::AnyType::f16:
-      *reinterpret_cast<uint2*>(row + 2 * column) =
-          make_uint2(pack_halves<tile::Half>(x[0], x[1]), pack_halves<tile::Half>(x[2], x[3]));
-      break;
-    case tile::AnyType::bf16:
-      *reinterpret_cast<uint2*>(row + 2 * column) =
-          make_uint2(pack_halves<tile::BFloat16>(x[0], x[1]), pack_halves<tile::BFloat16>(x[2], x[3]));
-      break;
-    default:
-      *reinterpret_cast<float4*>(row + 4 * column) = make_float4(x[0], x[1], x[2], x[3]);
-      break;
+template <tile::AnyType kType>
+__device__ __forceinline__ void store_four(unsigned char* row, int column, const float (&x)[4]) {
+  if constexpr (kType == tile::AnyType::e4m3) {
+    *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes<tile::Float8E4M3>(x[0], x[1], x[2], x[3]);
+  } else if constexpr (kType == tile::AnyType::e5m2) {
+    *reinterpret_cast<std::uint32_t*>(row + column) = pack_bytes<tile::Float8E5M2>(x[0], x[1], x[2], x[3]);
+  } else if constexpr (kType == tile::AnyType::f16) {
+    *reinterpret_cast<uint2*>(row + 2 * column) =
+        make_uint2(pack_halves<tile::Half>(x[0], x[1]), pack_halves<tile::Half>(x[2], x[3]));
+  } else if constexpr (kType == tile::AnyType::bf16) {
+    *reinterpret_cast<uint2*>(row + 2 * column) =
+        make_uint2(pack_halves<tile::BFloat16>(x[0], x[1]), pack_halves<tile::BFloat16>(x[2], x[3]));
+  } else {
+    *reinterpret_cast<float4*>(row + 4 * column) = make_float4(x[0], x[1], x[2], x[3]);
   }
 }
 __device__ __forceinline__ int bytes_of(tile::AnyType type) {
@@ -199,18 +203,22 @@ class Float8Consumer {
     tile::PipelineState<2> tile_turn;
     while (true) {
       tile::wait(&shared.tile_full[tile_turn.stage], tile_turn.parity);
-      // The lane that reads the number is the one that gives its place back.
-      const int read = place.lane == 0 ? shared.tile_number[tile_turn.stage] : 0;
-      release(&shared.tile_empty[tile_turn.stage]);
-      const int number = __shfl_sync(0xffffffffu, read, 0);
+      const NumberedTile next = read_tile(&shared.tiles[tile_turn.stage], &shared.tile_empty[tile_turn.stage]);
       tile_turn.next();
+      const int number = next.number;
       if (number >= p.tiles) break;
-      tile = tile_or_half<C>(p, number);
+      tile = next.tile;
       if (tile.end <= tile.first) {
         write_nothing<C, unsigned char>(p, tile, bytes_of(p.o_type), kWarpgroup);
       } else {
-        multiply();
-        if (number < p.whole_tiles || takes_other_half((number - p.whole_tiles) / 2)) write();
+        // Votes, here and in pass, as ptxas puts products in series where a branch might part a warp.
+        const bool has_rows = __any_sync(0xffffffffu, tile.row + 64 * place.warpgroup < tile.sequence.length_q);
+        if (has_rows) {
+          multiply();
+        } else {
+          pass();
+        }
+        if (!has_rows || number < p.whole_tiles || takes_other_half((number - p.whole_tiles) / 2)) write();
       }
     }
     write_greatest(p.numbers.amax_s, amax_s);
@@ -218,6 +226,22 @@ class Float8Consumer {
   }
 
  private:
+  // The lane that reads is the one that gives the place back. Without the barrier ptxas puts products in series.
+  __device__ __forceinline__ NumberedTile read_tile(const NumberedTile* from, std::uint64_t* empty) {
+    constexpr int kWords = sizeof(NumberedTile) / 4;
+    int words[kWords] = {};
+    if (place.lane == 0) {
+      memcpy(words, from, sizeof(words));
+      ptx::mbarrier_arrive(empty);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) words[i] = __shfl_sync(0xffffffffu, words[i], 0);
+    NumberedTile tile;
+    memcpy(&tile, words, sizeof(tile));
+    return tile;
+  }
+
   __device__ __forceinline__ void release(std::uint64_t* barrier) {
     if (place.lane == 0) ptx::mbarrier_arrive(barrier);
   }
@@ -428,6 +452,37 @@ class Float8Consumer {
     half_step<1, kByMaximum, false>(column_tile);
   }
 
+  // P v of the first half, and a P of 0 for the second one, which no row sees.
+  __device__ __forceinline__ void pass_half() {
+    tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+    open_group();
+    issue_output<0>();
+    ptx::wgmma_commit_group();
+#pragma unroll
+    for (int k = 0; k < C::kSteps; ++k) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) weights[1][k][e] = 0;
+    }
+    ptx::wgmma_wait_group<0>();
+    ptx::pin(out);
+    release_stages<1, false>();
+  }
+
+  // What a warpgroup does whose rows are all beyond the last one: it gives back what the others read.
+  __device__ __forceinline__ void pass() {
+    tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
+    release(&shared.q_empty[q_turn.stage]);
+    q_turn.next();
+    for (int j = tile.end - 1; __any_sync(0xffffffffu, j >= tile.first); --j) {
+      tile::wait(&shared.k_full[k_turn.stage], k_turn.parity);
+      release(&shared.k_empty[k_turn.stage]);
+      k_turn.next();
+      tile::wait(&shared.v_full[v_turn.stage], v_turn.parity);
+      release(&shared.v_empty[v_turn.stage]);
+      v_turn.next();
+    }
+  }
+
   __device__ __forceinline__ void multiply() {
 #pragma unroll
     for (int i = 0; i < C::kDimV / 2; ++i) out[i] = 0.0F;
@@ -439,7 +494,15 @@ class Float8Consumer {
     }
     tile::wait(&shared.q_full[q_turn.stage], q_turn.parity);
     int j = tile.end - 1;
-    step<true, true>(j);
+    half_step<0, true, true>(j);
+    // The causal mask may hide all of the second half.
+    const int last_row = min(tile.row + 64 * place.warpgroup + 64, tile.sequence.length_q) - 1;
+    const bool sees = j * C::kColumns + C::kHalf < end_column(p.mask, tile.sequence, last_row);
+    if (__any_sync(0xffffffffu, sees)) {
+      half_step<1, true, false>(j);
+    } else {
+      pass_half();
+    }
     --j;
     while (j >= tile.first) {
 #pragma unroll 1
@@ -507,61 +570,90 @@ class Float8Consumer {
     return true;
   }
 
-  // Each row's sum over its four lanes, with the sink; the row's values out; what the output is multiplied by.
+  // Each row's sum over its four lanes, with the sink; the row's values out, by a lane each; what the output is
+  // multiplied by.
   __device__ __forceinline__ void finish_rows(float (&factors)[2]) {
-    const float undone =
-        number_or_one(p.numbers.output[0]) * number_or_one(p.numbers.output[1]) * number_or_one(p.numbers.scale_s);
+    float most[2], sum[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = tile.row + place.row() + 8 * half;
-      const bool inside = row < tile.sequence.length_q;
       float top = fmaxf(top_[half], __shfl_xor_sync(0xffffffffu, top_[half], 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
       // From the base to the greatest score itself.
       const float to_top = top == -INFINITY ? 0.0F : ptx::ex2_approx_ftz(-top);
-      float sum = sum_[half] * to_top;
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      float most = (base_[half] + top) * kLn2;
-      float factor = 1.0F;
-      if (p.sink != nullptr) {
-        const float sink = p.sink[tile.head];
-        const float greater = fmaxf(most, sink);
-        factor = expf(most - greater);
-        sum = sum * factor + expf(sink - greater);
-        most = greater;
+      sum[half] = sum_[half] * to_top;
+      sum[half] += __shfl_xor_sync(0xffffffffu, sum[half], 1);
+      sum[half] += __shfl_xor_sync(0xffffffffu, sum[half], 2);
+      most[half] = (base_[half] + top) * kLn2;
+      factors[half] = to_top * shared.undone;
+    }
+    float factor[2] = {1.0F, 1.0F};
+    if (p.sink != nullptr) {
+      const float sink = p.sink[tile.head];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float greater = fmaxf(most[half], sink);
+        factor[half] = expf(most[half] - greater);
+        sum[half] = sum[half] * factor[half] + expf(sink - greater);
+        most[half] = greater;
       }
-      const float greatest = sum == 0.0F ? 0.0F : factor / sum;  // the row's greatest probability
-      if (inside) amax_s = max(amax_s, __float_as_uint(greatest));
-      factors[half] = greatest * to_top * undone;
-      if (place.lane % 4 == 0) write_row_values(p, tile, row, inside, most, sum);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // The row's greatest probability. Sums are 0 or at least 1, so the quotient is within 2 units of its last place.
+      const float greatest = sum[half] == 0.0F ? 0.0F : __fdividef(factor[half], sum[half]);
+      if (tile.row + place.row() + 8 * half < tile.sequence.length_q) amax_s = max(amax_s, __float_as_uint(greatest));
+      factors[half] *= greatest;
+    }
+    const bool second = place.lane % 4 == 1;
+    const int row = tile.row + place.row() + (second ? 8 : 0);
+    if (place.lane % 4 < 2) {
+      write_row_values(p, tile, row, row < tile.sequence.length_q, second ? most[1] : most[0], second ? sum[1] : sum[0]);
     }
   }
 
+  // The sums of o to what is stored. The type is asked for once, not for each four elements.
   __device__ __forceinline__ void write() {
     float factors[2];
     finish_rows(factors);
-    const float scale_o = number_or_one(p.numbers.scale_o);
-    const int bytes = bytes_of(p.o_type);
+    const float scale_o = shared.scale_o;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const bool inside = tile.row + place.row() + 8 * half < tile.sequence.length_q;
+#pragma unroll
+      for (int i = 0; i < C::kDimV / 4; ++i) {
+        float& value = out[4 * (i / 2) + 2 * half + i % 2];
+        value = inside ? value * factors[half] : 0.0F;
+        amax_o = max(amax_o, __float_as_uint(value) & 0x7fffffffu);
+        value *= scale_o;
+      }
+    }
+    switch (p.o_type) {
+      case tile::AnyType::e4m3:
+        return store_rows<tile::AnyType::e4m3>();
+      case tile::AnyType::e5m2:
+        return store_rows<tile::AnyType::e5m2>();
+      case tile::AnyType::f16:
+        return store_rows<tile::AnyType::f16>();
+      case tile::AnyType::bf16:
+        return store_rows<tile::AnyType::bf16>();
+      default:
+        return store_rows<tile::AnyType::f32>();
+    }
+  }
+  template <tile::AnyType kType>
+  __device__ __forceinline__ void store_rows() {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile.row + place.row() + 8 * half;
       if (row >= p.mask.length_q) continue;
-      const bool inside = row < tile.sequence.length_q;
       unsigned char* const to =
           static_cast<unsigned char*>(p.o_data) +
-          (tile.batch * p.o_strides[0] + tile.head * p.o_strides[1] + row * p.o_strides[2]) * bytes;
+          (tile.batch * p.o_strides[0] + tile.head * p.o_strides[1] + row * p.o_strides[2]) * bytes_of(kType);
 #pragma unroll
       for (int i = 0; i < C::kDimV / 16; ++i) {
-        const int column = 16 * i + place.lane % 4 * 4;
-        float four[4];
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float value = inside ? out[8 * i + 4 * (e / 2) + 2 * half + e % 2] * factors[half] : 0.0F;
-          amax_o = max(amax_o, __float_as_uint(value) & 0x7fffffffu);
-          four[e] = value * scale_o;
-        }
-        if (column < p.dim_v) store_four(p.o_type, to, column, four);
+        if (16 * i >= p.dim_v) break;
+        const float* const two = out + 8 * i + 2 * half;
+        store_four<kType>(to, 16 * i + place.lane % 4 * 4, {two[0], two[1], two[4], two[5]});
       }
     }
   }
@@ -620,6 +712,9 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       ptx::mbarrier_init(&shared.v_empty[i], kWarps);
     }
     ptx::fence_mbarrier_init();
+    const AttentionFloat8& n = p.numbers;
+    shared.undone = number_or_one(n.output[0]) * number_or_one(n.output[1]) * number_or_one(n.scale_s);
+    shared.scale_o = number_or_one(n.scale_o);
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {

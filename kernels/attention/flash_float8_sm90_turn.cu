@@ -6,16 +6,16 @@
 #include "core/launch/launch.hpp"
 #include "kernels/attention/flash_float8_sm90.hpp"
 #include "kernels/ptx/griddepcontrol.cuh"
+#include "kernels/tile/dynamic_shared.cuh"
 
 namespace gpudnn::kernels {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kKeys = kFlashFloat8Keys;
-constexpr int kMaxWords = 256 / 4 + 1;  // of a key's row; odd, so that keys 16 apart are 16 banks apart
 
 __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_constant__ FlashFloat8TurnParams p) {
-  __shared__ std::uint32_t words[kKeys * kMaxWords];
+  auto* const words = reinterpret_cast<std::uint32_t*>(tile::dynamic_shared());
   ptx::griddepcontrol_launch_dependents();
   if (blockIdx.x == 0) {
     for (int i = static_cast<int>(threadIdx.x); i < p.counter_words; i += kThreads) p.counters[i] = 0;
@@ -36,15 +36,26 @@ __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_
   if (p.lengths_kv != nullptr) length = min(max(p.lengths_kv[batch], 0), length);
   const auto* const v =
       static_cast<const unsigned char*>(p.v) + batch * p.strides[0] + batch_head % p.heads * p.strides[1];
-  const int pitch = p.dim / 4 + 1;
+  const int pitch = p.dim / 4 + 1;  // words of a key's row: odd, so that keys 16 apart are 16 banks apart
   const int chunks = p.dim / 16;
-  for (int i = static_cast<int>(threadIdx.x); i < kKeys * chunks; i += kThreads) {
-    const int key = i / chunks;
-    const int chunk = i % chunks;
-    uint4 four{};
-    if (first + key < length) four = *reinterpret_cast<const uint4*>(v + (first + key) * p.strides[2] + 16 * chunk);
-    std::uint32_t* const to = words + key * pitch + 4 * chunk;
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  // Four loads of a thread at once.
+  for (int i = static_cast<int>(threadIdx.x); i < kKeys * chunks; i += 4 * kThreads) {
+    uint4 fours[4] = {};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int key = (i + e * kThreads) / chunks;
+      const int chunk = (i + e * kThreads) % chunks;
+      if (key < kKeys && first + key < length) {
+        fours[e] = *reinterpret_cast<const uint4*>(v + (first + key) * p.strides[2] + 16 * chunk);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int key = (i + e * kThreads) / chunks;
+      if (key >= kKeys) continue;
+      std::uint32_t* const to = words + key * pitch + (i + e * kThreads) % chunks * 4;
+      to[0] = fours[e].x, to[1] = fours[e].y, to[2] = fours[e].z, to[3] = fours[e].w;
+    }
   }
   __syncthreads();
   const int quads = p.dim / 4;
@@ -79,7 +90,8 @@ __global__ void __launch_bounds__(kThreads) flash_float8_turn_sm90(const __grid_
 
 void launch_flash_float8_turn_sm90(const FlashFloat8TurnParams& params, CUstream_st* stream) {
   const auto blocks = static_cast<unsigned>(params.padded / kKeys * params.batch_heads);
-  cuda::launch_kernel(flash_float8_turn_sm90, {blocks, kThreads}, stream, params);
+  const auto bytes = static_cast<std::size_t>(kKeys * (params.dim / 4 + 1) * 4);
+  cuda::launch_kernel(flash_float8_turn_sm90, {blocks, kThreads, bytes}, stream, params);
 }
 
 }  // namespace gpudnn::kernels
