@@ -1,32 +1,36 @@
 #!/usr/bin/env python3
 """Times the cases of an attention list by one library, through NVIDIA's cudnn-frontend for Python.
 
-usage: attention_frontend.py CASES [--lock FILE] [--runs N] [--only TEXT] [--errors [--seeds N]]
+usage: attention_frontend.py CASES [--runs N] [--only TEXT] [--errors [--seeds N]]
+       attention_frontend.py CASES [--runs N] [--only TEXT] --between ENVIRONMENT ENVIRONMENT
        attention_frontend.py --compare OURS THEIRS
 
   CASES      a list of benchmarks/cases, or any other with lines `name = attention ...`
-  --lock     held while a case is on the GPU, so that two processes, of two libraries, build their plans side by side
-             and never run at the same time
+  --between  the cases by two libraries or more, a call of each in turn: each has a process of its own, whose environment
+             (NAME=VALUE ..., in one argument) names its library. So the GPU's clock, which follows its power, is the same for
+             all. A table with the ratio of the first one's time to each of the others'
   --errors   not times: errors of each output against double, of the same data in every run; of cases without options but
              bounds and bias. Of N sets of data (--seeds): the mean of the greatest errors, and the rms of all
   --compare  two outputs: a table with the ratio of each case, and the geometric means of forward and backward
 
 Needs a GPU, PyTorch and the frontend, which loads the library that the environment names. A case's time is the median of
-its calls, each after the L2 has been overwritten; of backward the library's default, which of NVIDIA's is not
+its calls on the GPU, each after the L2 has been overwritten and the host has launched all of it; of backward the library's default, which of NVIDIA's is not
 reproducible. What the frontend or the library refuses has its reason in place of a time.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 import argparse
-import contextlib
-import fcntl
 import math
+import os
 import pathlib
+import random
 import re
+import subprocess
 import sys
 
 SHAPE = re.compile(r"b(\d+)h(\d+)(?:/(\d+))?(?:/(\d+))?s(\d+)(?:/(\d+))?d(\d+)(?:/(\d+))?$")
+ANSWER = "answer: "  # before a line of one process to another, as libraries print too
 TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
 
 
@@ -283,18 +287,96 @@ def build_float8(p, torch, cudnn, handle, expect=None):
     return graph, pack
 
 
-@contextlib.contextmanager
-def turn(path):
-    """Alone on the GPU."""
-    if path is None:
-        yield
-        return
-    with open(path, "a", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+class Timed:
+    """A case's graph and memory."""
+
+    def __init__(self, text, torch, cudnn, handle):
+        torch.manual_seed(sum(text.encode()))
+        self.torch, self.handle = torch, handle
+        self.graph, self.pack = build(Problem(text), torch, cudnn, handle)
+        self.workspace = torch.empty(self.graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
+        self.swept = torch.empty(1 << 27, dtype=torch.uint8, device="cuda")
+        self.call()
+
+    def call(self):
+        """Milliseconds. The GPU waits before the first event, so that none of the host's time is between the two."""
+        begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        self.swept.zero_()
+        self.torch.cuda._sleep(1_000_000)
+        begin.record()
+        self.graph.execute(self.pack, self.workspace, handle=self.handle)
+        end.record()
+        self.torch.cuda.synchronize()
+        return begin.elapsed_time(end)
+
+
+def cases(arguments):
+    for line in pathlib.Path(arguments.cases).read_text(encoding="utf-8").splitlines():
+        if "= attention" in line and not line.startswith("#") and arguments.only in line:
+            yield tuple(part.strip() for part in line.split("=", 1))
+
+
+def median(times):
+    return sorted(times)[len(times) // 2]
+
+
+def reason_of(error):
+    return " ".join(str(error).split())[:160]
+
+
+def serve(torch, cudnn, handle):
+    """Lines of input are cases to make, or none: another call of the last one."""
+    timed = None
+    for line in sys.stdin:
         try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+            if line.strip():
+                timed = None
+                torch.cuda.empty_cache()
+                timed = Timed(line.strip(), torch, cudnn, handle)
+            print(f"{ANSWER}{timed.call()}", flush=True)
+        except Exception as error:  # noqa: BLE001
+            print(f"{ANSWER}nan {reason_of(error)}", flush=True)
+
+
+def compare_between(arguments):
+    served = []
+    for environment in arguments.between:
+        variables = dict(word.split("=", 1) for word in environment.split())
+        served.append(subprocess.Popen([sys.executable, __file__, "--served"], env={**os.environ, **variables}, text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+
+    def ask(process, text):
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+        return process
+
+    def answer(process):
+        for line in process.stdout:
+            if line.startswith(ANSWER):
+                return line[len(ANSWER):].split(" ", 1)
+        raise EOFError("a process has ended; its standard error says why")
+
+    results = {}
+    for name, text in cases(arguments):
+        # Plans are made side by side, whatever that does to the first call.
+        first = [answer(process) for process in [ask(process, text) for process in served]]
+        reasons = [its[1].strip() for its in first if len(its) > 1]
+        if reasons:
+            print(f"{name:24} {reasons}", flush=True)
+            continue
+        times = [[] for _ in served]
+        for _ in range(arguments.runs):
+            # In any order, as the call before decides the clock.
+            for i in random.sample(range(len(served)), len(served)):
+                times[i].append(float(answer(ask(served[i], ""))[0]))
+        medians = [median(its) for its in times]
+        results[name] = [medians[0] / other for other in medians[1:]]
+        print(f"{name:24}" + "".join(f"{time:10.4g}" for time in medians)
+              + "".join(f"{ratio:7.3f}" for ratio in results[name])
+              + ("  above 1.05" if results[name] and max(results[name]) > 1.05 else ""), flush=True)
+    for column in zip(*results.values()):
+        print(f"geometric mean {math.exp(sum(map(math.log, column)) / len(column)):.3f} of {len(column)}, "
+              f"greatest {max(column):.3f}, {sum(ratio > 1.05 for ratio in column)} above 1.05")
 
 
 def print_errors(name, text, seeds, torch, cudnn, handle):
@@ -322,38 +404,19 @@ def run(arguments):
 
     handle = cudnn.create_handle()
     cudnn.set_stream(handle=handle, stream=torch.cuda.current_stream().cuda_stream)
-    swept = torch.empty(1 << 27, dtype=torch.uint8, device="cuda")
+    if arguments.served:
+        return serve(torch, cudnn, handle)
     print(f"# library {cudnn.backend_version()}, {torch.cuda.get_device_name()}", flush=True)
-    for line in pathlib.Path(arguments.cases).read_text(encoding="utf-8").splitlines():
-        if "= attention" not in line or line.startswith("#") or arguments.only not in line:
-            continue
-        name, text = (part.strip() for part in line.split("=", 1))
-        torch.manual_seed(sum(text.encode()))
-        if arguments.errors:
-            try:
-                print_errors(name, text, arguments.seeds, torch, cudnn, handle)
-            except Exception as error:  # noqa: BLE001
-                print(f"{name}\tnan\t{' '.join(str(error).split())[:160]}", flush=True)
-            continue
+    for name, text in cases(arguments):
         try:
-            graph, pack = build(Problem(text), torch, cudnn, handle)
-            workspace = torch.empty(graph.get_workspace_size() + 256, dtype=torch.uint8, device="cuda")
-            torch.cuda.synchronize()
-            with turn(arguments.lock):
-                graph.execute(pack, workspace, handle=handle)
-                events = []
-                for _ in range(arguments.runs):
-                    swept.zero_()
-                    events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
-                    events[-1][0].record()
-                    graph.execute(pack, workspace, handle=handle)
-                    events[-1][1].record()
-                torch.cuda.synchronize()
-            times = sorted(a.elapsed_time(b) for a, b in events)
-            print(f"{name}\t{times[len(times) // 2]:.5f}\t{text}", flush=True)
+            if arguments.errors:
+                print_errors(name, text, arguments.seeds, torch, cudnn, handle)
+                continue
+            timed = Timed(text, torch, cudnn, handle)
+            print(f"{name}\t{median([timed.call() for _ in range(arguments.runs)]):.5f}\t{text}", flush=True)
         except Exception as error:  # noqa: BLE001: a refusal is the case's result
-            print(f"{name}\tnan\t{' '.join(str(error).split())[:160]}", flush=True)
-        pack = workspace = graph = None
+            print(f"{name}\tnan\t{reason_of(error)}", flush=True)
+        timed = None
         torch.cuda.empty_cache()
 
 
@@ -382,17 +445,20 @@ def compare(ours, theirs):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("cases", nargs="?")
-    parser.add_argument("--lock")
     parser.add_argument("--runs", type=int, default=11)
     parser.add_argument("--only", default="")
     parser.add_argument("--errors", action="store_true")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--compare", nargs=2)
+    parser.add_argument("--between", nargs="+")
+    parser.add_argument("--served", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.compare:
         return compare(*arguments.compare)
-    if arguments.cases is None:
+    if arguments.cases is None and not arguments.served:
         parser.error("no list of cases")
+    if arguments.between:
+        return compare_between(arguments)
     return run(arguments)
 
 
