@@ -82,6 +82,8 @@ class ForwardRows {
   // Maxima are in units of log2, or, where something is added to scores, of scores: with a bias they may be far from 0.
   static constexpr bool kOfLog2 = !Ways::kModifies && !Ways::kAddsBias;
   static constexpr bool kMayBeFar = !kOfLog2 && !std::is_same_v<typename Ways::Bias, tile::Half>;
+  // Weights hold small powers of two, so that far scores want no branch.
+  static constexpr bool kScalesRows = kMayBeFar && std::is_same_v<typename Ways::Bias, tile::BFloat16>;
 
  public:
   // `row`: this lane's first one in the tile.
@@ -111,6 +113,7 @@ class ForwardRows {
     if (is_cut) hide(first, s);
     const float scale = p.softmax_scale_log2;
     float bases[2];
+    float scales[2] = {scale, scale};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (half >= halves) break;
@@ -124,20 +127,27 @@ class ForwardRows {
       // that no exponent is above 0.
       most_[half] = fmaxf(before, kOfLog2 ? __fmul_ru(most, scale) : most);
       bases[half] = most_[half] == -INFINITY ? 0.0F : most_[half];
-      corrections[half] = ptx::ex2_approx_ftz(kOfLog2 ? before - bases[half] : (before - bases[half]) * scale);
+      if constexpr (kScalesRows) {
+        const RowExponents its = exponents_of(scale, before, bases[half]);
+        corrections[half] = its.correction;
+        bases[half] = its.base;
+        scales[half] = its.scale;
+      } else {
+        corrections[half] = ptx::ex2_approx_ftz(kOfLog2 ? before - bases[half] : (before - bases[half]) * scale);
+      }
     }
-    if constexpr (kMayBeFar) subtract_far<kColumns>(scale, bases, s);
+    if constexpr (kMayBeFar && !kScalesRows) subtract_far<kColumns>(scale, bases, s);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (half >= halves) break;
-      const float base = kOfLog2 ? bases[half] : bases[half] * scale;
+      const float base = kOfLog2 || kScalesRows ? bases[half] : bases[half] * scale;
       float sum = 0.0F;
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           float& score = s[4 * i + 2 * half + e];
-          score = ptx::ex2_approx_ftz(fmaf(score, scale, -base));
+          score = ptx::ex2_approx_ftz(fmaf(score, scales[half], -base));
           sum += score;
         }
       }
@@ -185,6 +195,10 @@ class ForwardRows {
       float sum = sum_[half];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      if constexpr (kScalesRows) {
+        weight_[half] = most_[half] == -INFINITY ? 1.0F : of_rounded_base(p.softmax_scale_log2, most_[half]);
+        sum *= weight_[half];
+      }
       sums_[half] = {most_[half] == -INFINITY ? -INFINITY : most_[half] * (kOfLog2 ? kLn2 : p.max_scale), sum};
     }
     if (shares_distance()) sums_[1].most -= 8.0F * row_at(1).slope;
@@ -196,10 +210,11 @@ class ForwardRows {
     const std::int64_t first_row =
         (static_cast<std::int64_t>(tile.split) * p.batch_heads + tile.batch_head) * p.rows + tile.row + row_in_tile_;
     const int dim_v = p.problem.dim_v;
-    const float scale = Ways::kDrops && p.problem.has_dropout ? static_cast<float>(p.problem.dropout.scale) : 1.0F;
+    const float kept_scale = Ways::kDrops && p.problem.has_dropout ? static_cast<float>(p.problem.dropout.scale) : 1.0F;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (!row_at(half).exists) continue;
+      const float scale = kScalesRows ? kept_scale * weight_[half] : kept_scale;
       const std::int64_t row = first_row + 8 * half;
       if (lane_ % 4 == 0) {
         *reinterpret_cast<float2*>(p.partial_sums + 2 * row) = {sums_[half].most, sums_[half].sum};
@@ -344,6 +359,7 @@ class ForwardRows {
     const RowSums sums = add_sink(a, its.exists ? its.head : 0, sums_[half], &factor);
     if (its.exists && lane_ % 4 == 0) write_sums(a, tile.batch, its.head, its.row, inside, sums);
     if (!inside) return 0.0F;
+    if constexpr (kScalesRows) factor *= weight_[half];
     return Ways::kDrops && a.has_dropout ? factor * static_cast<float>(a.dropout.scale) : factor;
   }
 
@@ -532,6 +548,7 @@ class ForwardRows {
   float most_[2];
   float sum_[2];
   RowSums sums_[2];
+  float weight_[kScalesRows ? 2 : 1];  // of the row's sums of v, as sums_ are under the maximum itself
   Row kept_[kKeeps ? 2 : 1];
   int cut_from_, cut_below_;  // column tiles from this one on, and those below that one
 };

@@ -515,6 +515,29 @@ TEST(Attention, BiasAtTheEndsOfFloat) {
   }
 }
 
+// Whole rows of a bias beside which scores keep their differences, multiples of 128, exactly.
+TEST(Attention, BiasFarFromZero) {
+  const std::vector<std::string> shapes = {"bf16 b4h2s130/144d64 scale=0.125 bias=bf16:4x1x1x144",
+                                           "bf16 b4h2s130/300d128 scale=0.125 bias=bf16:4x2x1x300 sink",
+                                           "bf16 b1h4/2s130/304d64 scale=0.125 bias=bf16:1x4x130x304",
+                                           "bf16 b2h2s200/304d128 scale=0.125 bias=bf16:1x2x200x304 causal",
+                                           "bf16 b1h2s5/2000d128 scale=0.125 bias=bf16:1x2x5x2000",
+                                           "bf16 b1h2s100d200 scale=0.125 bias=bf16:1x2x100x100",
+                                           "bf16 b2h4s49d32 scale=0.125 bias=bf16:1x4x49x49",
+                                           "f16 b1h4s70/72d128 scale=0.125 bias=f32:1x1x70x72"};
+  for (const double value : {-0x1.8p19, -0x1p28, 0x1.8p28, -0x1p29, -0x1p30}) {
+    for (const std::string& shape : shapes) {
+      AttentionCase c;
+      c.problem = attention_problem("attention fwd " + shape + " stats");
+      c.hidden_rows = true;
+      c.hidden_by = value;
+      c.magnitude = 32;
+      c.in_units = true;
+      expect_correct(c);
+    }
+  }
+}
+
 // A bias of -inf, at scales of which one over the scale in f16's bits leaves next to nothing behind the second part.
 TEST(Attention, BiasOfMinusInfinityAtScalesOfFewBits) {
   for (const std::string shape : {"b2h3s1/89d40 scale=0.158114 right=39", "b1h2s130/200d128 scale=0.125",
