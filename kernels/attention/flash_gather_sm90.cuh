@@ -153,12 +153,12 @@ class GatherProducer {
     const std::int64_t bias_row = row_of_bias(work.tile);
     const int end = work.tile.end;
     const int first = work.tile.first;
-    int k_entry = columns.first_entry(work.k, work.k_boxes, p.page_rows_k, end - 1);
-    int v_entry = columns.first_entry(work.v, work.v_boxes, p.page_rows_v, end - 1);
+    int k_entry = columns.first_entry(0, work.k, work.k_boxes, p.page_rows_k, end - 1);
+    int v_entry = columns.first_entry(1, work.v, work.v_boxes, p.page_rows_v, end - 1);
 #pragma unroll 1
     for (int j = end - 1; j >= first - 1; --j) {
       if (j >= first) {
-        columns.fill(work.k, work.k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage],
+        columns.fill(0, work.k, work.k_boxes, p.page_rows_k, j, &k_entry, shared.k[k_turn.stage],
                      &shared.k_full[k_turn.stage], &shared.k_empty[k_turn.stage], k_turn.parity ^ 1);
         k_turn.next();
         if constexpr (C::kStagesBias) {
@@ -166,7 +166,7 @@ class GatherProducer {
         }
       }
       if (j < end - 1) {
-        columns.fill(work.v, work.v_boxes, p.page_rows_v, j + 1, &v_entry, shared.v[v_turn.stage],
+        columns.fill(1, work.v, work.v_boxes, p.page_rows_v, j + 1, &v_entry, shared.v[v_turn.stage],
                      &shared.v_full[v_turn.stage], &shared.v_empty[v_turn.stage], v_turn.parity ^ 1);
         v_turn.next();
       }

@@ -57,26 +57,26 @@ class Gather : public RowGather<kDim, kRows> {
 
   // Tiles from the last to the first: whole ones by boxes where there are such, else row by row. Only the first tile
   // that is filled may be cut, so no thread meets a barrier again after others have gone on alone. A tile's boxes are
-  // dealt out to the warps: each takes some hundred cycles to issue.
-  [[nodiscard]] __device__ __forceinline__ int first_entry(const GatherSource& source, const BoxSource& boxes,
+  // dealt out to two warps, those of k or of v (`pair` 0 or 1), so that neither waits for the other's stages.
+  [[nodiscard]] __device__ __forceinline__ int first_entry(int pair, const GatherSource& source, const BoxSource& boxes,
                                                            const tile::FastDivmod& page_rows, int tile) const {
-    return is_whole(source, boxes, tile) ? box_entry(source, boxes, page_rows, tile)
+    return is_whole(source, boxes, tile) ? box_entry(pair, source, boxes, page_rows, tile)
                                          : this->entry(source, page_rows, tile);
   }
-  __device__ __forceinline__ void fill(const GatherSource& source, const BoxSource& boxes,
+  __device__ __forceinline__ void fill(int pair, const GatherSource& source, const BoxSource& boxes,
                                        const tile::FastDivmod& page_rows, int tile, int* next, unsigned char* shared,
                                        std::uint64_t* full, std::uint64_t* empty, std::uint32_t empty_parity) const {
     const int its = *next;
     if (!is_whole(source, boxes, tile)) {
-      *next = first_entry(source, boxes, page_rows, tile - 1);
+      *next = first_entry(pair, source, boxes, page_rows, tile - 1);
       tile::wait(empty, empty_parity);
       load(source, page_rows, its, tile, shared, full);
       return;
     }
-    if (warp_ * boxes.rows >= kRows) return;
-    *next = box_entry(source, boxes, page_rows, tile - 1);
+    if (!takes_boxes(pair, boxes)) return;
+    *next = box_entry(pair, source, boxes, page_rows, tile - 1);
     tile::wait(empty, empty_parity);
-    if (threadIdx.x == 0) {
+    if (static_cast<int>(threadIdx.x) == pair * kPair) {
       ptx::mbarrier_arrive_count(full, kWarpgroup - 1);
       ptx::mbarrier_arrive_expect_tx(full, kRows * kDim * 2);
     }
@@ -105,13 +105,17 @@ class Gather : public RowGather<kDim, kRows> {
                                                          int tile) const {
     return boxes.rows != 0 && (tile + 1) * kRows <= source.length;
   }
+  static constexpr int kPair = 64;  // threads
+  [[nodiscard]] __device__ __forceinline__ bool takes_boxes(int pair, const BoxSource& boxes) const {
+    return warp_ / 2 == pair && warp_ % 2 * boxes.rows < kRows;
+  }
   // This lane's box of a tile.
-  [[nodiscard]] __device__ __forceinline__ int box() const { return this->lane_ * (kWarpgroup / 32) + warp_; }
+  [[nodiscard]] __device__ __forceinline__ int box() const { return this->lane_ * 2 + warp_ % 2; }
   // Its page.
-  [[nodiscard]] __device__ __forceinline__ int box_entry(const GatherSource& source, const BoxSource& boxes,
+  [[nodiscard]] __device__ __forceinline__ int box_entry(int pair, const GatherSource& source, const BoxSource& boxes,
                                                          const tile::FastDivmod& page_rows, int tile) const {
     const int first = box() * boxes.rows;
-    if (source.table == nullptr || tile < 0 || first >= kRows) return 0;
+    if (source.table == nullptr || tile < 0 || first >= kRows || !takes_boxes(pair, boxes)) return 0;
     return source
         .table[static_cast<std::int64_t>(page_rows.quotient(static_cast<std::uint32_t>(tile * kRows + first))) *
                source.table_stride];
