@@ -607,7 +607,8 @@ class Float8Consumer {
     const bool second = place.lane % 4 == 1;
     const int row = tile.row + place.row() + (second ? 8 : 0);
     if (place.lane % 4 < 2) {
-      write_row_values(p, tile, row, row < tile.sequence.length_q, second ? most[1] : most[0], second ? sum[1] : sum[0]);
+      write_row_values(p, tile, row, row < tile.sequence.length_q, second ? most[1] : most[0],
+                       second ? sum[1] : sum[0]);
     }
   }
 
