@@ -59,6 +59,6 @@ run() {
 }
 run ../samples/00_relu
 run abi/hostile_arguments_test
-run unit_test '*-*Sm?0*:SmallC*:*CallLog*:*Cache*:*Threads*:Log.Level*'
+run unit_test '*-*Sm?0*:SmallC*:*Child*:*CallLog*:*Cache*:*Threads*:Log.Level*'
 run graph_test '*AgreesWithTheInterpreter:*SegmentsAgree*'
 GPUDNN_TEST_CASES=${GPUDNN_TEST_CASES:-8} run ops_test '*ByHand*:*RandomProblems*:Refusals*:Semantics*'
