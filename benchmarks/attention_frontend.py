@@ -14,8 +14,9 @@ usage: attention_frontend.py CASES [--runs N] [--only TEXT] [--errors [--seeds N
   --compare  two outputs: a table with the ratio of each case, and the geometric means of forward and backward
 
 Needs a GPU, PyTorch and the frontend, which loads the library that the environment names. A case's time is the median of
-its calls on the GPU, each after the L2 has been overwritten and the host has launched all of it; of backward the library's default, which of NVIDIA's is not
-reproducible. What the frontend or the library refuses has its reason in place of a time.
+its calls on the GPU, each after the L2 has been overwritten and the host has launched all of it; of backward the library's
+default, which of NVIDIA's is not reproducible. What the frontend or the library refuses has its reason in place of a time,
+of --between with the number of the library, from 1 on.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -360,9 +361,9 @@ def compare_between(arguments):
     for name, text in cases(arguments):
         # Plans are made side by side, whatever that does to the first call.
         first = [answer(process) for process in [ask(process, text) for process in served]]
-        reasons = [its[1].strip() for its in first if len(its) > 1]
+        reasons = [f"{i}: {its[1].strip()}" for i, its in enumerate(first, 1) if len(its) > 1]
         if reasons:
-            print(f"{name:24} {reasons}", flush=True)
+            print(f"{name:24} {'; '.join(reasons)}", flush=True)
             continue
         times = [[] for _ in served]
         for _ in range(arguments.runs):

@@ -26,8 +26,8 @@ inline ConvCase transform_case(const std::string& line) {
   return c;
 }
 
-// What a random line is completed to: groups' channels, math, epilogue, layouts, data. sizes() draws "h.. w.. k.." with
-// what follows it up to the groups, and says channels() for the filters.
+// A random case but for its sizes: channels_of_group() draws one group's channels, or its filters; sizes(filters) draws
+// the line from "h" to the padding. `nchw`: how often the layout is that.
 template <class Channels, class Sizes>
 ConvCase random_transform_case(Random& random, double nchw, Channels channels_of_group, Sizes sizes) {
   const bool is_forward = random.chance(0.4);
