@@ -12,10 +12,14 @@ void launch_flash_combine(const FlashGatherParams& params, CUstream_st* stream) 
   const int block_rows = kWarps / row_warps;
   cuda::LaunchConfig config{static_cast<unsigned>((rows + block_rows - 1) / block_rows), kWarps * 32};
   config.overlaps = true;
+  const auto launch = [&]<class T>(T /*type*/) {
+    const auto kernel = params.problem.dim_v <= 128 ? &flash::flash_combine<T, 1> : &flash::flash_combine<T, 2>;
+    cuda::launch_kernel(kernel, config, stream, params, row_warps);
+  };
   if (params.problem.type == tile::ElementType::f16) {
-    cuda::launch_kernel(flash::flash_combine<tile::Half>, config, stream, params, row_warps);
+    launch(tile::Half{});
   } else {
-    cuda::launch_kernel(flash::flash_combine<tile::BFloat16>, config, stream, params, row_warps);
+    launch(tile::BFloat16{});
   }
 }
 

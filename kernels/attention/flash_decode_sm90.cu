@@ -14,8 +14,8 @@ void launch_decode_shape(const FlashGatherParams& params, CUstream_st* stream) {
   constexpr int kBytes = static_cast<int>(sizeof(DecodeShared<C>)) + 1024;
   static_assert(kBytes <= 226 * 1024 / C::kBlocks, "what blocks of Hopper may have");
   cuda::allow_shared_memory<&flash_decode_sm90<C>>(kBytes);
-  const int tiles = params.row_tiles * params.batch_heads * params.splits;
-  cuda::launch_kernel(flash_decode_sm90<C>, {static_cast<unsigned>(tiles), C::kThreads, kBytes}, stream, params);
+  const dim3 blocks(static_cast<unsigned>(params.batch_heads), static_cast<unsigned>(params.splits));
+  cuda::launch_kernel(flash_decode_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
   if (params.splits > 1) launch_flash_combine(params, stream);
 }
 

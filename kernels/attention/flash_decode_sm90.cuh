@@ -2,11 +2,12 @@
 // change scores and without dropout: what flash_gather_sm90 computes, for calls whose time is that of the first byte
 // and of the bytes of k and v. So it has little code, and loads begin as soon as a warp has made its barriers.
 //
-// A block makes one tile, or one split of its columns; two or one are on a multiprocessor. A warp each loads k and v
-// by TMA through a ring of stages: a box a tile, or one for each page, of those that hold columns of the sequence. A
-// warpgroup has q in registers, as the left operand, and multiplies, makes the softmax and multiplies one after the
-// other: the other block and the stages under way fill the memory's time meanwhile. Rows of v beyond the sequence are
-// cleared, as 0 times a NaN is none.
+// A block makes one tile, or one split of its columns; two or one are on a multiprocessor. Where a block stands is
+// worked out without a division, by the same code for all warps. A warp each loads k and v by TMA through a ring of
+// stages: a box a tile, or one for each page, of those that hold columns of the sequence. A warpgroup has q in
+// registers, as the left operand, and multiplies, makes the softmax and multiplies one after the other: the other block
+// and the stages under way fill the memory's time meanwhile. Rows of v beyond the sequence are cleared, as 0 times a
+// NaN is none.
 //
 // Limits: k and v that TMA takes, no ragged tensors. Splits leave their sums as those of flash_gather_sm90 do.
 // SPDX-License-Identifier: Apache-2.0
@@ -53,9 +54,21 @@ struct DecodeShared {
 
 enum DecodeBarrier { kDecodeRings = 1, kDecodeConsumers = 2 };
 
+// A block's: of a head's columns, or of a split of them.
+template <class C>
+__device__ __forceinline__ GatherTile decode_tile(const FlashGatherParams& p) {
+  GatherTile tile;
+  tile.batch_head = static_cast<int>(blockIdx.x);
+  tile.split = static_cast<int>(blockIdx.y);
+  tile.row = 0;
+  bound_tile<C>(p, &tile);
+  return tile;
+}
+
 // A warp's: all tiles of k, or of v.
 template <class C>
-__device__ __forceinline__ void decode_produce(const FlashGatherParams& p, DecodeShared<C>& shared, bool of_v) {
+__device__ __forceinline__ void decode_produce(const FlashGatherParams& p, DecodeShared<C>& shared,
+                                               const GatherTile& tile, bool of_v) {
   const AttentionParams& a = p.problem;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   DecodeRing<C>& ring = shared.rings[of_v ? 1 : 0];
@@ -69,7 +82,6 @@ __device__ __forceinline__ void decode_produce(const FlashGatherParams& p, Decod
   }
   __syncwarp();
   ptx::barrier_arrive(kDecodeRings, C::kThreads);
-  const GatherTile tile = gather_tile<C>(p, static_cast<int>(blockIdx.x));
   const int head = tile.head / (of_v ? p.group_v : p.group_k);
   const int box_rows = of_v ? p.v_box : p.k_box;
   const tile::TensorMap* const map = of_v ? &p.v_map : &p.k_map;
@@ -126,8 +138,7 @@ class DecodeConsumer {
   __device__ __forceinline__ DecodeConsumer(const FlashGatherParams& params, DecodeShared<C>& memory)
       : p(params), shared(memory) {}
 
-  __device__ __forceinline__ void run() {
-    const GatherTile tile = gather_tile<C>(p, static_cast<int>(blockIdx.x));
+  __device__ __forceinline__ void run(const GatherTile& tile) {
     read_q(tile);
     Rows rows(p, tile, place.row());
 #pragma unroll
@@ -237,11 +248,12 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   unsigned char* const memory = tile::dynamic_shared();
   const std::uint32_t skipped = (1024 - ptx::shared_address(memory) % 1024) % 1024;
   auto& shared = *reinterpret_cast<DecodeShared<C>*>(memory + skipped);
+  const GatherTile tile = decode_tile<C>(p);
   if (threadIdx.x >= kWarpgroup) {
     ptx::griddepcontrol_launch_dependents();
-    decode_produce<C>(p, shared, __shfl_sync(0xffffffffu, threadIdx.x, 0) >= kWarpgroup + 32);
+    decode_produce<C>(p, shared, tile, __shfl_sync(0xffffffffu, threadIdx.x, 0) >= kWarpgroup + 32);
   } else {
-    DecodeConsumer<C>(p, shared).run();
+    DecodeConsumer<C>(p, shared).run(tile);
   }
 }
 

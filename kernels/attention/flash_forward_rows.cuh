@@ -25,43 +25,43 @@ struct GatherTile {
   int first_row, last_row;  // of q, those within the sequence
   Sequence sequence;
 };
+// The sequence and the column tiles of a tile whose place (split, batch_head, row) is known.
+template <class C>
+__device__ __forceinline__ void bound_tile(const FlashGatherParams& p, GatherTile* tile) {
+  std::uint32_t head;
+  tile->batch = static_cast<int>(p.by_heads.divmod(static_cast<std::uint32_t>(tile->batch_head), &head));
+  tile->head = static_cast<int>(head);
+  tile->sequence = sequence_of(p.mask, tile->batch);
+  const int end_of_rows = min(tile->row + C::kRows, p.rows) - 1;
+  tile->first_row = static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(tile->row)));
+  tile->last_row =
+      min(static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(end_of_rows))), tile->sequence.length_q - 1);
+  const int first = first_column(p.mask, tile->sequence, tile->first_row);
+  const int end = end_column(p.mask, tile->sequence, tile->last_row);
+  tile->first = tile->end = 0;
+  if (tile->last_row < tile->first_row || end <= first) return;
+  tile->first = first / C::kColumns;
+  tile->end = (end + C::kColumns - 1) / C::kColumns;
+  if (p.splits == 1) return;
+  // The first `rest` splits have a column tile more.
+  std::uint32_t rest;
+  const auto each = static_cast<int>(p.by_splits.divmod(static_cast<std::uint32_t>(tile->end - tile->first), &rest));
+  tile->first += tile->split * each + min(tile->split, static_cast<int>(rest));
+  tile->end = tile->first + each + (tile->split < static_cast<int>(rest) ? 1 : 0);
+}
 template <class C>
 __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, int number) {
   GatherTile tile;
-  tile.split = 0;
-  if (p.splits > 1) {
-    tile.split = number % p.splits;
-    number /= p.splits;
-  }
+  std::uint32_t split;
+  number = static_cast<int>(p.by_splits.divmod(static_cast<std::uint32_t>(number), &split));
+  tile.split = static_cast<int>(split);
   const int section_tiles = p.heads_of_section * p.row_tiles;
   const int section = number / section_tiles;
   const int rest = number - section * section_tiles;
   const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
   tile.batch_head = section * p.heads_of_section + rest % heads;
   tile.row = (p.row_tiles - 1 - rest / heads) * C::kRows;
-  tile.batch = tile.batch_head / p.heads;
-  tile.head = tile.batch_head % p.heads;
-  tile.sequence = sequence_of(p.mask, tile.batch);
-  const int end_of_rows = min(tile.row + C::kRows, p.rows) - 1;
-  tile.first_row = static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(tile.row)));
-  tile.last_row =
-      min(static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(end_of_rows))), tile.sequence.length_q - 1);
-  const int first = first_column(p.mask, tile.sequence, tile.first_row);
-  const int end = end_column(p.mask, tile.sequence, tile.last_row);
-  tile.first = tile.end = 0;
-  if (tile.last_row < tile.first_row || end <= first) return tile;
-  const int begin_tile = first / C::kColumns;
-  const int tiles = (end + C::kColumns - 1) / C::kColumns - begin_tile;
-  tile.first = begin_tile;
-  tile.end = begin_tile + tiles;
-  if (p.splits == 1) return tile;
-  // Fewer than 2^25 tiles of at least 32 columns, and 128 splits at most.
-  const auto splits = static_cast<unsigned>(p.splits);
-  const auto cut = [&](int split) {
-    return static_cast<int>(static_cast<unsigned>(tiles) * static_cast<unsigned>(split) / splits);
-  };
-  tile.first = begin_tile + cut(tile.split);
-  tile.end = begin_tile + cut(tile.split + 1);
+  bound_tile<C>(p, &tile);
   return tile;
 }
 

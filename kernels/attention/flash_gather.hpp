@@ -31,7 +31,9 @@ struct FlashGatherParams {
   tile::FastDivmod packed;
   tile::FastDivmod page_rows_k;
   tile::FastDivmod page_rows_v;
-  std::int32_t heads = 0;    // of the grid
+  std::int32_t heads = 0;  // of the grid
+  tile::FastDivmod by_heads;
+  tile::FastDivmod by_splits;
   std::int32_t group_k = 1;  // heads of the grid that share a head of k
   std::int32_t group_v = 1;
   std::int32_t rows = 0;  // of a head of the grid

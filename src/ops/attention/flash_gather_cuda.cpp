@@ -44,7 +44,7 @@ std::int64_t best_splits(const Problem& problem, const Device& device, const Gat
   const auto step_of = [&](std::int64_t blocks) {
     double resident = static_cast<double>(blocks);
     if (is_short && tiles.short_blocks > 1) {
-      resident = blocks <= device.multiprocessors ? 1.07 * resident : (resident + static_cast<double>(places)) / 2;
+      resident = blocks <= device.multiprocessors ? 1.04 * resident : (resident + static_cast<double>(places)) / 2;
     }
     return std::max(static_cast<double>(columns) * dims * 2 * resident / tiles.bytes, multiplies);
   };
@@ -159,6 +159,8 @@ kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& 
       tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(problem.k.geometry.dims[2], 1)));
   params.page_rows_v =
       tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(problem.v.geometry.dims[2], 1)));
+  params.by_heads = tile::FastDivmod(static_cast<std::uint32_t>(shape.heads));
+  params.by_splits = tile::FastDivmod(static_cast<std::uint32_t>(shape.splits));
   params.heads = narrow(shape.heads);
   params.group_k = narrow(shape.heads / problem.heads_k());
   params.group_v = narrow(shape.heads / problem.heads_v());
