@@ -267,10 +267,11 @@ bool dq_is_whole(const Problem& problem, const FusedSpace& space) {
   return problem.has_left == 0 && (problem.has_right == 0 || (problem.right >= 0 && problem.bottom_right == 0));
 }
 
-// Heads whose key tiles go together: some 8 blocks on each. The last of them starts so many tiles late, and the first
-// alone reads q and dO from device memory. Of short sequences, as many as leave q, dO and dq half of the L2: then the
-// tiles of one head, which add dq in turn, are further apart. 8-bit products outrun the additions of dq, unless the L2
-// holds it: without bounds, where no block waits for a shorter one, fewer heads at once.
+// Heads whose key tiles go together: some 8 blocks on each, or up to 32 of long sequences without bounds, one for eight
+// steps. The last block of a head starts so many tiles late, and the first alone reads q and dO from device memory. Of
+// short sequences, as many as leave q, dO and dq half of the L2: then the tiles of one head, which add dq in turn, are
+// further apart. 8-bit products outrun the additions of dq, unless the L2 holds it: without bounds, where no block
+// waits for a shorter one, fewer heads at once.
 std::int32_t fused_heads_of_section(const Problem& problem, const Device& device, const FusedSpace& space,
                                     bool is_turned) {
   const std::int64_t heads = problem.batch() * problem.heads_k() * space.parts;
@@ -278,7 +279,9 @@ std::int32_t fused_heads_of_section(const Problem& problem, const Device& device
   const auto held = [&](std::int64_t bytes_of_element) {
     return static_cast<std::int64_t>(device.l2_bytes) / 2 / std::max<std::int64_t>(row * bytes_of_element, 1);
   };
-  std::int64_t most = std::max((device.multiprocessors + 7) / 8, 1);
+  const std::int64_t steps = space.query_tiles / space.query_parts * space.members;
+  const std::int64_t blocks_of_head = sees_all(problem) ? std::clamp<std::int64_t>(steps / 8, 8, 32) : 8;
+  std::int64_t most = std::max<std::int64_t>((device.multiprocessors + blocks_of_head - 1) / blocks_of_head, 1);
   if (is_turned && sees_all(problem)) most = std::clamp<std::int64_t>(held(4), 1, most);
   most = std::max(most, held(kBytesOfQueries));
   const std::int64_t sections = (heads + most - 1) / most;
