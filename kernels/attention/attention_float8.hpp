@@ -4,6 +4,11 @@
 
 namespace gpudnn::kernels {
 
+// What engines of the GPU make of the greatest p of a row before they round P forward: the greatest power of two of P's
+// type, which has it exactly; scale_s would leave it to be rounded as all others are.
+constexpr float kGreatestE4M3 = 256;
+constexpr float kGreatestE5M2 = 32768;
+
 // Each is one float in device memory. A null factor or scale is 1; a null maximum is not wanted.
 //   s = scale q k^T * scores;  P = round(p * scale_s);  o = round(P v * output * scale_o)
 //   delta = sum(dO o) * delta;  dp = dO v^T * dp;  dS = round(p (dp - delta) * scale * scale_ds)

@@ -1,9 +1,9 @@
 // Attention forward in 8-bit floats on any device, for any shape and option.
 //
-//   p = exp(s - maximum) / sum, rounded after scale_s;  o = P v, its operands' scales undone
+//   P = round(exp(s - maximum) * greatest of its type);  o = P v / sum, what scales its operands undone
 //
-// As p is rounded after it is divided by its row's sum, a block goes over its columns twice: for the maximum and the
-// sum, then for the product. No workspace, one order of sums; the tiles are those of attention_simt_forward.cuh.
+// As P is rounded by its row's maximum over all columns, a block goes over them twice: for the maximum and the sum,
+// then for the product. No workspace, one order of sums; the tiles are those of attention_simt_forward.cuh.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/launch/launch.hpp"
 #include "kernels/attention/attention_simt_float8_tile.cuh"
@@ -24,16 +24,23 @@ __global__ void __launch_bounds__(kThreads) attention_clear_amax(const __grid_co
   }
 }
 
-// The maximum and the sum of a row, with its sink.
+// The maximum and the sum of a row, with its sink; the greatest score and its probability.
 struct Softmax {
-  float max, sum;
+  float max, sum, top, greatest;
 };
 __device__ __forceinline__ Softmax with_sink(const AttentionParams& p, std::int64_t head, SoftmaxRow<float> row) {
-  if (p.sink == nullptr) return {row.max, row.sum};
+  if (p.sink == nullptr) return {row.max, row.sum, row.max, row.sum == 0.0F ? 0.0F : 1.0F / row.sum};
   const float sink = p.sink[head];
   const float most = fmaxf(row.max, sink);
   const float base = most == minus_infinity<float>() ? 0.0F : most;
-  return {most, row.sum * expf(row.max - base) + expf(sink - base)};
+  const float factor = expf(row.max - base);
+  const float sum = row.sum * factor + expf(sink - base);
+  return {most, sum, row.max, sum == 0.0F ? 0.0F : factor / sum};
+}
+
+// What the greatest p of a row becomes.
+__device__ __forceinline__ float greatest_of(tile::AnyType type) {
+  return type == tile::AnyType::e4m3 ? kGreatestE4M3 : type == tile::AnyType::e5m2 ? kGreatestE5M2 : 1.0F;
 }
 
 __device__ __forceinline__ void write_statistics(const AttentionParams& p, const ForwardBlock& block, std::int64_t row,
@@ -56,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   const int y = static_cast<int>(threadIdx.x) / 16;
   const Source q{p.q, p.q_type}, k{p.k, p.k_type}, v{p.v, p.v_type}, o{p.o, p.o_type};
   const float descale = product_of(p.numbers.scores);
-  const float scale_s = number_or_one(p.numbers.scale_s);
+  const float greatest = greatest_of(p.p_type);
   float out[4][kOutSteps] = {};
   SoftmaxRow<float> rows[4];
   Softmax softmax[4];
@@ -96,11 +103,11 @@ __global__ void __launch_bounds__(kThreads)
         const std::int64_t column = first + x + 16 * (e % 4);
         const Softmax& its = softmax[e / 4];
         const float score = scores[e / 4][e % 4];
-        float probability = 0.0F;
-        if (score != minus_infinity<float>()) probability = expf(score - its.max) / its.sum;
-        probability *= kept_scale<float>(p, tile, row, column);
-        amax_s.meet(probability);
-        shared.weights[4 * y + e / 4][x + 16 * (e % 4)] = rounded_to(p.p_type, probability * scale_s);
+        const float kept = kept_scale<float>(p, tile, row, column);
+        float share = 0.0F;
+        if (score != minus_infinity<float>()) share = expf(score - its.top);
+        amax_s.meet(share * its.greatest * kept);
+        shared.weights[4 * y + e / 4][x + 16 * (e % 4)] = rounded_to(p.p_type, share * greatest) * kept;
       }
       accumulate_source(shared.weights, v, shared.c, block.first_column, p.dim_v, shared.staging, out);
     }
@@ -109,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < 4; ++i) softmax[i] = with_sink(p, block.head, rows[i]);
     }
   }
-  const float factor = product_of(p.numbers.output);
+  const float undone = product_of(p.numbers.output) * number_or_one(p.numbers.scale_s) / greatest;
   const float scale_o = number_or_one(p.numbers.scale_o);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -123,7 +130,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int j = 0; j < kOutSteps; ++j) {
       const int column = block.first_column + x + 16 * j;
       if (column >= p.dim_v) continue;
-      const float value = inside ? out[i][j] * factor : 0.0F;
+      const float value = inside ? out[i][j] * (softmax[i].greatest * undone) : 0.0F;
       amax_o.meet(value);
       o.store(offset, column, value * scale_o);
     }

@@ -120,8 +120,11 @@ struct Row {
 template <class T>
 class Attention {
  public:
-  Attention(const Problem& problem, const Args& args)
-      : problem_(problem), params_(attention_params(problem, args)), float8_(args.float8) {
+  Attention(const Problem& problem, const Args& args, ProbabilityScale probability_scale)
+      : problem_(problem),
+        params_(attention_params(problem, args)),
+        float8_(args.float8),
+        probability_scale_(probability_scale) {
     if (problem.bias.rank != 0) load_bias_ = load_of(problem.bias.type);
     if (params_.has_dropout) key_ = kernels::dropout_key(params_.dropout);
   }
@@ -145,15 +148,17 @@ class Attention {
       std::vector<double> out(static_cast<std::size_t>(p.dim_v));
       if (inside) {
         softmax(&row);
+        const double scale = scale_of(row);
         for (std::int64_t c = row.columns.first; c < row.columns.end; ++c) {
           const double probability = at(row.probability, c) * at(row.kept, c);
           amax_s.meet(probability);
-          const double weight = rounded_to(problem_.p_type, probability * scale_s);
+          const double weight = rounded_to(problem_.p_type, probability * scale);
           if (weight == 0) continue;
           const Elements<T> v = row_of(p.v, b, v_head(h), c);
           for (std::int64_t d = 0; d < p.dim_v; ++d) at(out, d) += weight * v[d * p.v.strides[3]];
         }
-        scale_result(&out, product_of(float8_.output), number_or_one(float8_.scale_o), &amax_o);
+        const double undone = product_of(float8_.output) * (scale == scale_s ? 1 : scale_s / scale);
+        scale_result(&out, undone, number_or_one(float8_.scale_o), &amax_o);
       }
       write_vector(p.o, b, h, r, out);
     });
@@ -332,6 +337,17 @@ class Attention {
     }
   }
 
+  // What p is multiplied by before it is rounded forward.
+  double scale_of(const Row& row) const {
+    double greatest = 0;
+    if (probability_scale_ == ProbabilityScale::by_greatest && problem_.p_type != GPUDNN_DATA_FLOAT) {
+      for (const double p : row.probability) greatest = std::max(greatest, p * params_.dropout.scale);
+    }
+    if (greatest == 0) return number_or_one(float8_.scale_s);
+    const bool e4m3 = problem_.p_type == GPUDNN_DATA_FP8_E4M3;
+    return static_cast<double>(e4m3 ? kernels::kGreatestE4M3 : kernels::kGreatestE5M2) / greatest;
+  }
+
   // p from stats, the gradient of the scores, and delta.
   void differentiate(std::int64_t b, std::int64_t h, std::int64_t r, const SequenceLengths& lengths, Row* row) const {
     const AttentionParams& p = params_;
@@ -462,20 +478,21 @@ class Attention {
   const Problem& problem_;
   AttentionParams params_;
   kernels::AttentionFloat8 float8_;
+  ProbabilityScale probability_scale_;
   kernels::DropoutKey key_;
   LoadAny load_bias_ = nullptr;
 };
 
 }  // namespace
 
-void attention(const Problem& problem, const Args& args) {
+void attention(const Problem& problem, const Args& args, ProbabilityScale probability_scale) {
   const kernels::AttentionFloat8& numbers = args.float8;
   for (float* const amax :
        {numbers.amax_s, numbers.amax_o, numbers.amax_ds, numbers.amax_dq, numbers.amax_dk, numbers.amax_dv}) {
     if (amax != nullptr) *amax = 0;
   }
   const auto run = [&]<class T>() {
-    const Attention<T> operation(problem, args);
+    const Attention<T> operation(problem, args, probability_scale);
     if (problem.backward != 0) {
       operation.backward();
     } else {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/handle.hpp"
+#include "host/attention.hpp"
 #include "ops/attention/params.hpp"
 #include "support/number.hpp"
 #include "support/sweep.hpp"
@@ -131,6 +132,37 @@ TEST(Attention, ReferenceByHand) {
             GPUDNN_STATUS_SUCCESS);
   EXPECT_EQ(o[0], 0);
   EXPECT_EQ(stats[0], -INFINITY);
+}
+
+// The same keys in 8 bits. By scale_s, 32 and 96 are exact in both types; by the greatest p, the other one is a third
+// of it, rounded: 11/32 in e4m3, 5/16 in e5m2. A sink of the sum of both halves them.
+TEST(Attention, RoundedProbabilitiesByHand) {
+  const std::uint8_t q[] = {0x38}, k[] = {0, 0x38}, v[] = {0x48, 0x50};  // 1; 0, 1; 4, 8
+  const float scale_s = 128, unscale_s = 0x1p-7F;
+  const auto sink = static_cast<float>(std::log(4.0));
+  float o[1], amax_s[1];
+  attention::Args args;
+  args.q = {q};
+  args.k = {k};
+  args.v = {v};
+  args.o = {o};
+  args.sink = &sink;
+  args.float8.scale_s = &scale_s;
+  args.float8.output[1] = &unscale_s;
+  args.float8.amax_s = amax_s;
+  const std::string line = "attention fwd f8e4m3 b1h1s1/2d1 scale=" + std::to_string(std::log(3.0)) + " o:type=f32 p=";
+  for (const auto& [type, share] : {std::pair{"f8e4m3", 11.0 / 32}, {"f8e5m2", 5.0 / 16}, {"f32", 1.0 / 3}}) {
+    for (const auto& [options, greatest] : {std::pair{"", 3.0 / 4}, {" sink", 3.0 / 8}}) {
+      const Problem problem = attention_problem(line + type + options);
+      SCOPED_TRACE(to_text(problem));
+      host::attention(problem, args);
+      EXPECT_NEAR(o[0], (4.0 / 3 + 8) * greatest, 1e-5);
+      EXPECT_NEAR(amax_s[0], greatest, 1e-6);
+      host::attention(problem, args, host::ProbabilityScale::by_greatest);
+      EXPECT_NEAR(o[0], (share * 4 + 8) * greatest, 1e-5);
+      EXPECT_NEAR(amax_s[0], greatest, 1e-6);
+    }
+  }
 }
 
 // dO = 1: dv = p; dp = v; delta = 7; ds = p (v - 7) = {-3/4, 3/4}; dq = sum ds k; dk = ds q.

@@ -395,7 +395,7 @@ void add_forward(const Problem& backward, Memory* memory) {
 }
 
 // What the reference makes of the same memory, in double.
-Memory reference(const Problem& problem, const Memory& memory) {
+Memory reference(const Problem& problem, const Memory& memory, host::ProbabilityScale probability_scale) {
   Memory copy = memory;
   for (int i = 0; i < kTensorCount; ++i) {
     const Tensor& tensor = problem.*kTensors[i];
@@ -412,7 +412,7 @@ Memory reference(const Problem& problem, const Memory& memory) {
       std::memcpy(stats.data() + at, &value, 8);
     }
   }
-  host::attention(in_double(problem), bind(copy));
+  host::attention(in_double(problem), bind(copy), probability_scale);
   return copy;
 }
 
@@ -619,6 +619,7 @@ struct PreparedAttention {
   AttentionCase c;
   Memory memory;
   Memory expected;
+  Memory expected_on_device;  // forward in 8 bits alone, where there is a device
   std::string invalid;
 };
 
@@ -631,7 +632,10 @@ std::shared_ptr<const PreparedAttention> prepare(const AttentionCase& c) {
   }
   prepared->memory = CaseMemory(c).memory;
   if (c.problem.backward != 0) add_forward(c.problem, &prepared->memory);
-  prepared->expected = reference(c.problem, prepared->memory);
+  prepared->expected = reference(c.problem, prepared->memory, host::ProbabilityScale::graph);
+  if (c.problem.backward == 0 && c.problem.is_8_bit() && Backend::at_hand().is_cuda()) {
+    prepared->expected_on_device = reference(c.problem, prepared->memory, host::ProbabilityScale::by_greatest);
+  }
   return prepared;
 }
 
@@ -650,7 +654,8 @@ std::string check(const Backend& backend, const attention::AttentionEngine& engi
   if (!prepared.invalid.empty()) return prepared.invalid;
   const AttentionCase& c = prepared.c;
   const Memory& memory = prepared.memory;
-  const Memory& expected = prepared.expected;
+  const bool other_scale = c.problem.backward == 0 && c.problem.is_8_bit() && backend.is_cuda();
+  const Memory& expected = other_scale ? prepared.expected_on_device : prepared.expected;
 
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   const auto copied = [&](const Bytes& bytes, std::size_t misalignment, bool ends_mapping = false) -> GuardedBuffer* {
