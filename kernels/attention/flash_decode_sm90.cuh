@@ -58,7 +58,10 @@ enum DecodeBarrier { kDecodeRings = 1, kDecodeConsumers = 2 };
 template <class C>
 __device__ __forceinline__ GatherTile decode_tile(const FlashGatherParams& p) {
   GatherTile tile;
+  std::uint32_t head;
   tile.batch_head = static_cast<int>(blockIdx.x);
+  tile.batch = static_cast<int>(p.sections.batch.divmod(blockIdx.x, &head));
+  tile.head = static_cast<int>(head);
   tile.split = static_cast<int>(blockIdx.y);
   tile.row = 0;
   bound_tile<C>(p, &tile);
@@ -82,7 +85,7 @@ __device__ __forceinline__ void decode_produce(const FlashGatherParams& p, Decod
   }
   __syncwarp();
   ptx::barrier_arrive(kDecodeRings, C::kThreads);
-  const int head = tile.head / (of_v ? p.group_v : p.group_k);
+  const int head = static_cast<int>((of_v ? p.group_v : p.group_k).quotient(static_cast<std::uint32_t>(tile.head)));
   const int box_rows = of_v ? p.v_box : p.k_box;
   const tile::TensorMap* const map = of_v ? &p.v_map : &p.k_map;
   const AttentionTensor& tensor = of_v ? a.v : a.k;

@@ -4,6 +4,7 @@
 #include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "kernels/attention/flash_tile.cuh"
 #include "kernels/attention/score_range.hpp"
+#include "kernels/ptx/griddepcontrol.cuh"
 
 namespace gpudnn::kernels {
 namespace {
@@ -21,6 +22,7 @@ template <class T, int kDeltaRows>
 __global__ void __launch_bounds__(kDeltaThreads, 3)
     flash_delta_sm90(const __grid_constant__ FlashDeltaParams p, int lead) {
   constexpr int kDeltaPacks = 4 / kDeltaRows;
+  ptx::griddepcontrol_launch_dependents();
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kDeltaThreads + threadIdx.x;
   if (thread < p.zeroed_words) p.zeroed[thread] = 0;
   const int lane = static_cast<int>(threadIdx.x) % kDeltaLanes;

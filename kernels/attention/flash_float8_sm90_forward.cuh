@@ -118,7 +118,8 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
 #pragma unroll
     for (int panel = 0; panel < C::kDimQk / C::kPanelQk; ++panel) {
       ptx::tma_tile_5d(shared.k[k_turn.stage] + panel * C::kColumns * C::kPanelQk, &p.k, &shared.k_full[k_turn.stage],
-                       panel * C::kPanelQk, column_tile * C::kColumns, tile.head / p.group_k, tile.batch, 0);
+                       panel * C::kPanelQk, column_tile * C::kColumns,
+                       static_cast<int>(p.group_k.quotient(static_cast<std::uint32_t>(tile.head))), tile.batch, 0);
     }
     k_turn.next();
   };
@@ -128,7 +129,8 @@ __device__ __forceinline__ void produce_float8(const FlashFloat8Params& p, Float
 #pragma unroll
     for (int panel = 0; panel < C::kColumns / C::kPanelV; ++panel) {
       ptx::tma_tile_5d(shared.v[v_turn.stage] + panel * C::kDimV * C::kPanelV, &p.v, &shared.v_full[v_turn.stage],
-                       column_tile * C::kColumns + panel * C::kPanelV, 0, tile.head / p.group_v, tile.batch, 0);
+                       column_tile * C::kColumns + panel * C::kPanelV, 0,
+                       static_cast<int>(p.group_v.quotient(static_cast<std::uint32_t>(tile.head))), tile.batch, 0);
     }
     v_turn.next();
   };

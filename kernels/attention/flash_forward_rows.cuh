@@ -25,12 +25,9 @@ struct GatherTile {
   int first_row, last_row;  // of q, those within the sequence
   Sequence sequence;
 };
-// The sequence and the column tiles of a tile whose place (split, batch_head, row) is known.
+// The sequence and the column tiles of a tile whose place (split, batch, head, row) is known.
 template <class C>
 __device__ __forceinline__ void bound_tile(const FlashGatherParams& p, GatherTile* tile) {
-  std::uint32_t head;
-  tile->batch = static_cast<int>(p.by_heads.divmod(static_cast<std::uint32_t>(tile->batch_head), &head));
-  tile->head = static_cast<int>(head);
   tile->sequence = sequence_of(p.mask, tile->batch);
   const int end_of_rows = min(tile->row + C::kRows, p.rows) - 1;
   tile->first_row = static_cast<int>(p.packed.quotient(static_cast<std::uint32_t>(tile->row)));
@@ -55,12 +52,11 @@ __device__ __forceinline__ GatherTile gather_tile(const FlashGatherParams& p, in
   std::uint32_t split;
   number = static_cast<int>(p.by_splits.divmod(static_cast<std::uint32_t>(number), &split));
   tile.split = static_cast<int>(split);
-  const int section_tiles = p.heads_of_section * p.row_tiles;
-  const int section = number / section_tiles;
-  const int rest = number - section * section_tiles;
-  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  tile.batch_head = section * p.heads_of_section + rest % heads;
-  tile.row = (p.row_tiles - 1 - rest / heads) * C::kRows;
+  const FlashTilePlace place = place_of(p.sections, number);
+  tile.batch = place.batch;
+  tile.head = place.head;
+  tile.batch_head = place.batch_head;
+  tile.row = (p.row_tiles - 1 - place.tile) * C::kRows;
   bound_tile<C>(p, &tile);
   return tile;
 }

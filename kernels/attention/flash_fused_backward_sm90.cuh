@@ -77,6 +77,7 @@
 #include "kernels/attention/flash_dropout_of_keys.cuh"
 #include "kernels/attention/flash_fused_backward_sm90_load.cuh"
 #include "kernels/attention/score_range.hpp"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
@@ -830,6 +831,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
+  ptx::griddepcontrol_wait();  // lse, delta, and what is counted in
   if (threadIdx.x < kWarpgroup) {
     ptx::setmaxnreg_dec<24>();
     if (threadIdx.x == 0) produce_fused<C>(p, shared);
@@ -862,6 +864,7 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_fused_dq_sm90(const _
   const int query =
       j * C::kStream - p.lead + 8 * row_group + 2 * pair + (C::kDividesRows ? 0 : warpgroup * C::kDqColumns);
   const int batch = batch_head / p.heads;
+  ptx::griddepcontrol_wait();
   const int length = p.dq.offset_bits != 0 ? sequence_of(p.mask, batch).length_q : p.mask.length_q;
   if (query < 0 || query >= length || column >= p.dim) return;
   const float4* const from =

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/attention/flash_sections.hpp"
 #include "kernels/attention/flash_sm90.hpp"
 
 namespace gpudnn::kernels {
@@ -87,9 +88,10 @@ struct FlashFusedBackwardParams {
   // are where key tiles start (QueryTiles).
   std::int32_t lead = 0;
   std::int32_t period = 1;
-  std::int32_t run_tiles = 0;  // of keys; of runs of so many every other one goes down, the last one up; 0: all go up
-  bool alternates = false;     // every other round of blocks visits its tiles of queries upwards
-  std::int32_t heads_of_section = 1;
+  std::int32_t run_tiles = 0;    // of keys; of runs of so many every other one goes down, the last one up; 0: all go up
+  bool alternates = false;       // every other round of blocks visits its tiles of queries upwards
+  FlashSections sections;        // of parts, whose ascending tiles of keys go together
+  tile::FastDivmod by_parts;     // of a head
   std::int32_t batch_heads = 0;  // of k and v, each part apart
   std::int32_t blocks = 0;       // no more than run at once
   bool writes_dk = false;

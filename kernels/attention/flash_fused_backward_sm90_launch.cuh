@@ -14,11 +14,14 @@ void launch_fused_config(const FlashFusedBackwardParams& params, const FlashFuse
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_fused_backward_sm90<C>>(kBytes);
   const auto blocks = static_cast<unsigned>(params.blocks);
-  cuda::launch_kernel(flash_fused_backward_sm90<C>, {blocks, C::kThreads, kBytes}, stream, params);
+  cuda::launch_kernel(flash_fused_backward_sm90<C>,
+                      {.blocks = blocks, .threads = C::kThreads, .shared_bytes = kBytes, .overlaps = true}, stream,
+                      params);
   if constexpr (!C::kDqIsWhole) {
     if (dq.tiles == nullptr) return;
     const auto tiles = static_cast<unsigned>(dq.query_tiles * dq.batch_heads);
-    cuda::launch_kernel(flash_fused_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
+    cuda::launch_kernel(flash_fused_dq_sm90<C>, {.blocks = tiles, .threads = C::kDqFloats / 32, .overlaps = true},
+                        stream, dq);
   }
 }
 

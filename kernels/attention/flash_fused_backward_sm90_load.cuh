@@ -5,6 +5,7 @@
 
 #include "kernels/attention/flash_fused_backward_sm90.hpp"
 #include "kernels/attention/flash_key_tiles_sm90.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/tensormap_replace.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -349,7 +350,7 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
       tile.index = -1;
     }
     ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
-    if (ticket >= tiles) return;
+    if (ticket >= tiles) break;
     if (tile.queries.start >= 0) {
       tile::wait(&shared.held_empty[held.stage], held.parity ^ 1);
       produce_tile<C>(p, tile, held.stage, turn, shared);
@@ -357,6 +358,7 @@ __device__ __forceinline__ void produce_fused(const FlashFusedBackwardParams& p,
     }
     slot.next();
   }
+  ptx::griddepcontrol_launch_dependents();
 }
 
 // Two threads add dq's tiles to those in device memory, every other one each: what a tile waits for, its turn and the

@@ -7,6 +7,7 @@
 
 #include "kernels/attention/attention.hpp"
 #include "kernels/attention/flash_mask.hpp"
+#include "kernels/attention/flash_sections.hpp"
 #include "kernels/tile/tensor_map.hpp"
 
 struct CUstream_st;
@@ -32,14 +33,13 @@ struct FlashGatherParams {
   tile::FastDivmod page_rows_k;
   tile::FastDivmod page_rows_v;
   std::int32_t heads = 0;  // of the grid
-  tile::FastDivmod by_heads;
+  FlashSections sections;  // of its heads
   tile::FastDivmod by_splits;
-  std::int32_t group_k = 1;  // heads of the grid that share a head of k
-  std::int32_t group_v = 1;
+  tile::FastDivmod group_k;  // heads of the grid that share a head of k
+  tile::FastDivmod group_v;
   std::int32_t rows = 0;  // of a head of the grid
   std::int32_t row_tiles = 0;
   std::int32_t batch_heads = 0;
-  std::int32_t heads_of_section = 1;
   std::int32_t splits = 1;  // blocks that share the columns of a tile
   std::int32_t k_box = 0;   // 0: TMA cannot take the rows
   std::int32_t v_box = 0;

@@ -125,7 +125,8 @@ class GatherProducer {
   // batches, then the next, then the next head.
   [[nodiscard]] __device__ __forceinline__ bool shares_bias() const {
     const AttentionBias& bias = p.problem.bias;
-    return C::kAddsBias && p.splits == 1 && bias.strides[0] == 0 && bias.strides[1] != 0 && p.heads_of_section == 1;
+    return C::kAddsBias && p.splits == 1 && bias.strides[0] == 0 && bias.strides[1] != 0 &&
+           p.sections.heads.divisor == 1;
   }
   [[nodiscard]] __device__ __forceinline__ int with_same_bias(int number) const {
     const int batches = p.batch_heads / p.heads;
@@ -141,10 +142,13 @@ class GatherProducer {
     if (!exists) return;
     const GatherTile tile = gather_tile<C>(p, shares_bias() ? with_same_bias(number) : number);
     work->tile = tile;
-    work->k = gather_source(a.k, tile.batch, tile.head / p.group_k, tile.sequence.length_kv, a.dim_qk);
-    work->v = gather_source(a.v, tile.batch, tile.head / p.group_v, tile.sequence.length_kv, a.dim_v);
-    work->k_boxes = box_source(a.k, p.k_map, p.k_box, tile.batch, tile.head / p.group_k);
-    work->v_boxes = box_source(a.v, p.v_map, p.v_box, tile.batch, tile.head / p.group_v);
+    const auto head = static_cast<std::uint32_t>(tile.head);
+    const auto head_k = static_cast<int>(p.group_k.quotient(head));
+    const auto head_v = static_cast<int>(p.group_v.quotient(head));
+    work->k = gather_source(a.k, tile.batch, head_k, tile.sequence.length_kv, a.dim_qk);
+    work->v = gather_source(a.v, tile.batch, head_v, tile.sequence.length_kv, a.dim_v);
+    work->k_boxes = box_source(a.k, p.k_map, p.k_box, tile.batch, head_k);
+    work->v_boxes = box_source(a.v, p.v_map, p.v_box, tile.batch, head_v);
     work->is_by_rows = work->k_boxes.rows == 0 || work->v_boxes.rows == 0;
   }
 

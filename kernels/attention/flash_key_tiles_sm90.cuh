@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/attention/flash_sections.hpp"
 #include "kernels/attention/flash_sm90_tile.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/bulk_reduce.cuh"
@@ -25,12 +26,10 @@ struct KeyTilePlace {
 };
 template <class Params>
 __device__ __forceinline__ KeyTilePlace key_tile_place(const Params& p, int ticket) {
-  const int section_tiles = p.heads_of_section * p.key_tiles;
-  const int section = ticket / section_tiles;
-  const int rest = ticket - section * section_tiles;
-  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  const int batch_head = section * p.heads_of_section + rest % heads;
-  return {rest / heads, batch_head % p.parts, batch_head / p.parts % p.heads, batch_head / p.parts / p.heads};
+  const FlashTilePlace place = place_of(p.sections, ticket);
+  std::uint32_t part;
+  const std::uint32_t head = p.by_parts.divmod(static_cast<std::uint32_t>(place.head), &part);
+  return {place.tile, static_cast<int>(part), static_cast<int>(head), place.batch};
 }
 
 // Query tiles [first, end) that see any key of a tile. They are visited downwards from `start` to `first`, then from

@@ -160,8 +160,12 @@ __global__ void __launch_bounds__(C::kThreads, 2) flash_forward_sm80(const __gri
     const GatherTile tile = gather_tile<C>(p, static_cast<int>(blockIdx.x));
     const int length = tile.sequence.length_kv;
     shared.tile = tile;
-    shared.k_source = gather_source(a.k, tile.batch, tile.head / p.group_k, length, a.dim_qk, !p.elementwise.k);
-    shared.v_source = gather_source(a.v, tile.batch, tile.head / p.group_v, length, a.dim_v, !p.elementwise.v);
+    shared.k_source =
+        gather_source(a.k, tile.batch, static_cast<int>(p.group_k.quotient(static_cast<std::uint32_t>(tile.head))),
+                      length, a.dim_qk, !p.elementwise.k);
+    shared.v_source =
+        gather_source(a.v, tile.batch, static_cast<int>(p.group_v.quotient(static_cast<std::uint32_t>(tile.head))),
+                      length, a.dim_v, !p.elementwise.v);
   }
   __syncthreads();
   Forward<C>(p, shared).run();

@@ -6,6 +6,7 @@
 
 #include "kernels/attention/attention.hpp"
 #include "kernels/attention/flash_mask.hpp"
+#include "kernels/attention/flash_sections.hpp"
 #include "kernels/tile/element_type.hpp"
 #include "kernels/tile/fast_divmod.cuh"
 #include "kernels/tile/tensor_map.hpp"
@@ -33,15 +34,13 @@ struct FlashForwardParams {
   float bias_parts[3] = {};           // the same in three positive parts that the type holds
   void* o_data = nullptr;
   std::int64_t o_strides[4] = {};
-  std::int32_t heads = 0;
-  std::int32_t group_k = 1;  // query heads that share a head of k
-  std::int32_t group_v = 1;
+  FlashSections sections;    // the longest tiles of each go first
+  tile::FastDivmod group_k;  // query heads that share a head of k
+  tile::FastDivmod group_v;
   std::int32_t dim_v = 0;
   std::int32_t row_tiles = 0;
   std::int32_t tiles = 0;             // of all heads and batches, and parts of those that are shared
   std::int32_t whole_tiles = 0;       // those behind are shared: each is as many as it has warpgroups
-  std::int32_t heads_of_section = 1;  // whose k and v the L2 holds: their tiles go together, the longest first
-  std::int32_t batch_heads = 0;
   std::int32_t* next_tile = nullptr;  // starts at 0: tiles go to whoever is free; null: in turn
   float scale_log2 = 0;               // |scale| log2(e)
   float scale = 0;                    // |scale|

@@ -99,16 +99,11 @@ enum ForwardBarrier { kTurn = 1, kConsumersMeet = 5, kWarpgroupMeets = 6 };
 // The tile with this number.
 template <class C>
 __device__ __forceinline__ ForwardTile forward_tile(const FlashForwardParams& p, int number) {
-  const int section_tiles = p.heads_of_section * p.row_tiles;
-  const int section = number / section_tiles;
-  const int rest = number - section * section_tiles;
-  const int heads = min(p.heads_of_section, p.batch_heads - section * p.heads_of_section);
-  const int turn = heads == 1 ? rest : rest / heads;
-  const int batch_head = section * p.heads_of_section + rest - turn * heads;
+  const FlashTilePlace place = place_of(p.sections, number);
   ForwardTile tile;
-  tile.row = (p.row_tiles - 1 - turn) * C::kRows;
-  tile.batch = batch_head / p.heads;
-  tile.head = batch_head % p.heads;
+  tile.row = (p.row_tiles - 1 - place.tile) * C::kRows;
+  tile.batch = place.batch;
+  tile.head = place.head;
   tile.sequence = sequence_of(p.mask, tile.batch);
   const int end_row = min(tile.row + C::kRows, tile.sequence.length_q);
   const int first = first_column(p.mask, tile.sequence, tile.row);
@@ -174,7 +169,8 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
 #pragma unroll
     for (int panel = 0; panel < C::kPanelsQk; ++panel) {
       ptx::tma_tile_5d(shared.k[k_turn.stage] + panel * C::kColumns * kPanelBytes, &p.k, &shared.k_full[k_turn.stage],
-                       panel * kPanelColumns, column_tile * C::kColumns, tile.head / p.group_k, tile.batch, 0);
+                       panel * kPanelColumns, column_tile * C::kColumns,
+                       static_cast<int>(p.group_k.quotient(static_cast<std::uint32_t>(tile.head))), tile.batch, 0);
     }
     k_turn.next();
   };
@@ -184,7 +180,8 @@ __device__ __forceinline__ void produce(const FlashForwardParams& p, ForwardShar
 #pragma unroll
     for (int panel = 0; panel < C::kPanelsV; ++panel) {
       ptx::tma_tile_5d(shared.v[v_turn.stage] + panel * C::kColumns * kPanelBytes, &p.v, &shared.v_full[v_turn.stage],
-                       panel * kPanelColumns, column_tile * C::kColumns, tile.head / p.group_v, tile.batch, 0);
+                       panel * kPanelColumns, column_tile * C::kColumns,
+                       static_cast<int>(p.group_v.quotient(static_cast<std::uint32_t>(tile.head))), tile.batch, 0);
     }
     v_turn.next();
   };

@@ -28,6 +28,7 @@
 #pragma once
 
 #include "kernels/attention/flash_wide_backward_sm90_load.cuh"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/setmaxnreg.cuh"
 #include "kernels/ptx/st_async.cuh"
 #include "kernels/ptx/stmatrix_trans.cuh"
@@ -479,6 +480,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   __syncthreads();
   ptx::cluster_arrive();
   ptx::cluster_wait();
+  ptx::griddepcontrol_wait();  // lse, delta, and what is counted in
   if (threadIdx.x < kWarpgroup) {
     ptx::setmaxnreg_dec<24>();
     if (threadIdx.x == 0) {
@@ -513,6 +515,7 @@ __global__ void __launch_bounds__(C::kDqFloats / 32) flash_wide_dq_sm90(const __
   const int group = rest / C::kPanels;
   const int column = kPanelColumns * panel + 16 * warp;
   const int query = j * C::kStream + 8 * group + 2 * pair;
+  ptx::griddepcontrol_wait();
   if (query >= p.length || column >= p.dim) return;
   const float4* const from = reinterpret_cast<const float4*>(p.tiles + slot * C::kDqFloats) +
                              (panel * 8 + group) * kWarpgroup + warp * 32 + pair;

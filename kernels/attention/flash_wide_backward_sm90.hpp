@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/attention/flash_sections.hpp"
 #include "kernels/attention/flash_sm90.hpp"
 
 namespace gpudnn::kernels {
@@ -40,8 +41,9 @@ struct FlashWideBackwardParams {
   std::int32_t parts = 1;      // that the heads of a group are shared by
   std::int32_t key_tiles = 0;  // a cluster's
   std::int32_t query_tiles = 0;
-  std::int32_t period = 1;  // how far apart the places are where key tiles start (QueryTiles)
-  std::int32_t heads_of_section = 1;
+  std::int32_t period = 1;       // how far apart the places are where key tiles start (QueryTiles)
+  FlashSections sections;        // of parts, whose ascending tiles of keys go together
+  tile::FastDivmod by_parts;     // of a head
   std::int32_t batch_heads = 0;  // of k and v, each part apart
   std::int32_t clusters = 0;     // no more than run at once
   bool writes_dk = false;

@@ -14,11 +14,13 @@ void launch_wide_type(const FlashWideBackwardParams& params, const FlashWideDqPa
   constexpr int kBytes = static_cast<int>(sizeof(WideShared<C>)) + 1024;
   static_assert(kBytes <= 227 * 1024, "what a block of Hopper may have");
   cuda::allow_shared_memory<&flash_wide_backward_sm90<C>>(kBytes);
-  cuda::launch_kernel(flash_wide_backward_sm90<C>, cuda::clusters_of(params.clusters, C::kBlocks, C::kThreads, kBytes),
-                      stream, params);
+  cuda::LaunchConfig config = cuda::clusters_of(params.clusters, C::kBlocks, C::kThreads, kBytes);
+  config.overlaps = true;
+  cuda::launch_kernel(flash_wide_backward_sm90<C>, config, stream, params);
   if (dq.tiles == nullptr) return;
   const auto tiles = static_cast<unsigned>(dq.query_tiles * dq.batch_heads);
-  cuda::launch_kernel(flash_wide_dq_sm90<C>, {tiles, C::kDqFloats / 32}, stream, dq);
+  cuda::launch_kernel(flash_wide_dq_sm90<C>, {.blocks = tiles, .threads = C::kDqFloats / 32, .overlaps = true}, stream,
+                      dq);
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #include "kernels/attention/flash_cluster_ticket.cuh"
 #include "kernels/attention/flash_key_tiles_sm90.cuh"
 #include "kernels/attention/flash_wide_backward_sm90.hpp"
+#include "kernels/ptx/griddepcontrol.cuh"
 #include "kernels/ptx/tma_tile_5d_multicast.cuh"
 
 namespace gpudnn::kernels::flash_sm90 {
@@ -196,10 +197,11 @@ __device__ __forceinline__ void produce_wide(const FlashWideBackwardParams& p, i
     tile::wait(&shared.held_empty, held_parity ^ 1);
     held_parity ^= 1;
     ptx::mbarrier_arrive(&shared.tile_full[slot.stage]);
-    if (ticket >= tiles) return;
+    if (ticket >= tiles) break;
     if (tile.queries.start >= 0) produce_wide_tile<C>(p, tile, turns, shared);
     slot.next();
   }
+  ptx::griddepcontrol_launch_dependents();
 }
 
 // Threads take turns to add dq's panels to those in device memory: what a panel waits for, its turn and the end of its

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "kernels/attention/flash_sections.hpp"
 #include "kernels/pooling/window_index.hpp"
 #include "kernels/softmax/row_split.hpp"
 #include "kernels/tensor/transpose_grid.hpp"
@@ -66,6 +67,30 @@ TEST(FastDivmod, EqualsDivisionAtTheEdges) {
       std::uint32_t rest = 0;
       ASSERT_EQ(by.divmod(n, &rest), n / d) << n << " / " << d;
       ASSERT_EQ(rest, n % d) << n << " % " << d;
+    }
+  }
+}
+
+TEST(FlashSections, EachTileHasOnePlaceInItsOrder) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 200; ++i) {
+    const int batches = 1 + static_cast<int>(random() % 5);
+    const int heads = 1 + static_cast<int>(random() % 9);
+    const int tiles = 1 + static_cast<int>(random() % 7);
+    const int all = batches * heads;
+    const int together = 1 + static_cast<int>(random() % static_cast<unsigned>(all));
+    const kernels::FlashSections sections(together, tiles, all, heads);
+    int number = 0;
+    for (int first = 0; first < all; first += together) {
+      for (int tile = 0; tile < tiles; ++tile) {
+        for (int head = first; head < std::min(first + together, all); ++head, ++number) {
+          const kernels::FlashTilePlace place = kernels::place_of(sections, number);
+          ASSERT_EQ(place.tile, tile) << number << " of " << together << " of " << all;
+          ASSERT_EQ(place.batch_head, head);
+          ASSERT_EQ(place.batch, head / heads);
+          ASSERT_EQ(place.head, head % heads);
+        }
+      }
     }
   }
 }

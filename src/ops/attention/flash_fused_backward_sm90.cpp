@@ -427,7 +427,9 @@ Status fused_backward_behind_delta(const LaunchSite& site, const Problem& proble
   params.alternates =
       params.mask.has_right && !params.mask.has_left && 2 * read > 3 * static_cast<std::int64_t>(site.device.l2_bytes);
   params.run_tiles = run_tiles_of(problem, rows);
-  params.heads_of_section = fused_heads_of_section(problem, site.device, space, params.is_turned);
+  params.sections = {fused_heads_of_section(problem, site.device, space, params.is_turned), params.key_tiles,
+                     params.batch_heads, problem.heads_k() * space.parts};
+  params.by_parts = tile::FastDivmod(static_cast<std::uint32_t>(space.parts));
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
   params.scale = static_cast<float>(problem.scale);

@@ -159,15 +159,15 @@ kernels::FlashGatherParams gather_params(const LaunchSite& site, const Problem& 
       tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(problem.k.geometry.dims[2], 1)));
   params.page_rows_v =
       tile::FastDivmod(static_cast<std::uint32_t>(std::max<std::int64_t>(problem.v.geometry.dims[2], 1)));
-  params.by_heads = tile::FastDivmod(static_cast<std::uint32_t>(shape.heads));
   params.by_splits = tile::FastDivmod(static_cast<std::uint32_t>(shape.splits));
   params.heads = narrow(shape.heads);
-  params.group_k = narrow(shape.heads / problem.heads_k());
-  params.group_v = narrow(shape.heads / problem.heads_v());
+  params.group_k = tile::FastDivmod(static_cast<std::uint32_t>(shape.heads / problem.heads_k()));
+  params.group_v = tile::FastDivmod(static_cast<std::uint32_t>(shape.heads / problem.heads_v()));
   params.rows = narrow(shape.rows);
   params.row_tiles = narrow(shape.row_tiles);
   params.batch_heads = narrow(problem.batch() * shape.heads);
-  params.heads_of_section = heads_of_section(problem, site.device, shape.heads, problem.length_kv);
+  params.sections = {heads_of_section(problem, site.device, shape.heads, problem.length_kv), shape.row_tiles,
+                     params.batch_heads, shape.heads};
   params.splits = narrow(shape.splits);
   add_scales(problem, &params);
   params.bias_in_eights = is_in_eights(problem.bias, args.bias);

@@ -298,14 +298,14 @@ Status flash_forward_sm90(const LaunchSite& site, const Problem& problem, const 
   }
   params.o_data = args.o.data;
   for (int i = 0; i < 4; ++i) params.o_strides[i] = problem.o.geometry.strides[i];
-  params.heads = static_cast<std::int32_t>(problem.heads_q());
-  params.group_k = static_cast<std::int32_t>(problem.heads_q() / problem.heads_k());
-  params.group_v = static_cast<std::int32_t>(problem.heads_q() / problem.heads_v());
+  params.group_k = tile::FastDivmod(static_cast<std::uint32_t>(problem.heads_q() / problem.heads_k()));
+  params.group_v = tile::FastDivmod(static_cast<std::uint32_t>(problem.heads_q() / problem.heads_v()));
   params.dim_v = static_cast<std::int32_t>(problem.dim_v());
   params.row_tiles = static_cast<std::int32_t>((problem.length_q() + its.rows - 1) / its.rows);
-  params.batch_heads = static_cast<std::int32_t>(problem.batch() * problem.heads_q());
-  params.tiles = params.whole_tiles = params.row_tiles * params.batch_heads;
-  params.heads_of_section = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
+  const std::int64_t batch_heads = problem.batch() * problem.heads_q();
+  params.tiles = params.whole_tiles = params.row_tiles * static_cast<std::int32_t>(batch_heads);
+  const std::int32_t together = heads_of_section(problem, site.device, problem.heads_q(), problem.length_kv);
+  params.sections = {together, params.row_tiles, batch_heads, problem.heads_q()};
   // Tiles of different lengths go to whoever is free; others are the same for all.
   const bool differs = has_bounds(problem) || problem.has_length_kv != 0;
   if (differs && params.tiles > its.blocks * site.device.multiprocessors) {

@@ -142,7 +142,9 @@ Status flash_wide_backward_sm90(const LaunchSite& site, const Problem& problem, 
   const std::int64_t read =
       params.clusters * (params.group / params.parts) * kKeys * kernels::kFlashWideDim * kBytesOfQueries;
   params.period = walk_period(params.mask, kKeys, kernels::kFlashWideStream, read, site.device);
-  params.heads_of_section = wide_heads_of_section(params.batch_heads, at_once);
+  params.sections = {wide_heads_of_section(params.batch_heads, at_once), params.key_tiles, params.batch_heads,
+                     problem.heads_k() * space.parts};
+  params.by_parts = tile::FastDivmod(static_cast<std::uint32_t>(space.parts));
   params.writes_dk = problem.dk.exists();
   params.writes_dv = problem.dv.exists();
   params.scale = static_cast<float>(problem.scale);
