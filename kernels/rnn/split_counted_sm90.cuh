@@ -3,10 +3,11 @@
 // memory nor registers take at once. Hopper.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Data flow: the threads of a block publish their states of a tile and arrive at a barrier. A warp of a third warpgroup
-// waits there and adds one to the count of the tile and part. Another warp waits until all blocks of the part that this
-// block multiplies have added theirs, and copies the states by TMA to a ring of stages, a panel of each warpgroup at a
-// time, as far ahead as the ring goes: while the sums of a tile are on their way, the states of the next one come.
+// Data flow: the threads of a block publish their states of a tile, meet a warp of a third warpgroup, which is there
+// when it has counted the turn before, and arrive at a barrier. The warp waits there and adds one to the count of
+// the tile and part. Another warp waits until all blocks of the part that this block multiplies have added theirs,
+// and copies the states by TMA to a ring of stages, a panel of each warpgroup at a time, as far ahead as the ring
+// goes: while the sums of a tile are on their way, the states of the next one come.
 //
 // The exchange holds two steps, and nothing of it is set anew: a block that publishes a step has all sums of it, for
 // which all blocks had published the step before, when they had multiplied the states of two steps before.
@@ -18,7 +19,10 @@
 
 namespace gpudnn::kernels {
 
-constexpr int kRnnPublished = 2;  // a barrier: a turn's states have been published
+// Barriers of a block's threads and the warp that counts: a turn's states have been published; the warp is there, so
+// that arrivals of two turns do not mix.
+constexpr int kRnnPublished = 2;
+constexpr int kRnnCounterThere = 5;
 
 template <class Block>
 __device__ __forceinline__ void run_rnn_direct_copies(const RnnSplit& p, const Block& block) {
@@ -56,6 +60,7 @@ __device__ __forceinline__ void run_rnn_direct_copies(const RnnSplit& p, const B
     for (int step = 0; step + 1 < steps; ++step) {
 #pragma unroll 1
       for (int tile = static_cast<int>(blockIdx.y); tile < shape.tiles; tile += slices) {
+        ptx::barrier_arrive(kRnnCounterThere, Block::kThreads + 32);
         ptx::barrier_sync(kRnnPublished, Block::kThreads + 32);
         if (threadIdx.x % 32 == 0) ptx::red_release_gpu_add(count_of(tile, block.own_part()), 1);
         __syncwarp();

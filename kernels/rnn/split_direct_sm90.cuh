@@ -309,7 +309,10 @@ __global__ void __launch_bounds__((kHeld != RnnHeld::none ? 1 : kSets) * kWarpgr
           return out[e].hidden;
         }
       });
-      if constexpr (Block::kCounts) ptx::barrier_arrive(kRnnPublished, kThreads + 32);
+      if constexpr (Block::kCounts) {
+        ptx::barrier_sync(kRnnCounterThere, kThreads + 32);
+        ptx::barrier_arrive(kRnnPublished, kThreads + 32);
+      }
     }
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
