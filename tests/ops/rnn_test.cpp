@@ -504,6 +504,52 @@ TEST(Rnn, OneStepByHand) {
   EXPECT_NEAR(e.hy[0], 0.88079707798 * std::tanh(e.cy[0]), 1e-10);
 }
 
+// A block of units whose states come from the wrong slot, those of the step before: the oracle step by step, with a
+// first state that is wrong in an eighth of an LSTM's units. R alone reads it.
+TEST(Rnn, ToleranceSeesStatesFromAWrongSlot) {
+  for (const char* line : {"rnn train bf16 lstm l1 uni t5b17 in8 h256 p256 bias=double seq",
+                           "rnn train f16 lstm l1 uni t5b17 in8 h256 p256 bias=double seq",
+                           "rnn train f64 lstm l1 uni t5b17 in8 h256 p256 bias=double seq math=tensor"}) {
+    std::string why;
+    const auto whole = rnn::from_text(line, &why);
+    ASSERT_TRUE(whole) << line << ": " << why;
+    const Network& net = whole->net;
+    Random random(5);
+    const auto numbers = [&](std::size_t count, double scale) {
+      std::vector<double> values(count);
+      for (double& value : values) value = round_to_type(scale * (2 * random.uniform() - 1), net.type);
+      return values;
+    };
+    std::int64_t total = 0;
+    (void)naive_rnn_places(net, &total);
+    const auto batch = static_cast<std::size_t>(whole->sequences.batch), units = static_cast<std::size_t>(net.hidden);
+    const std::size_t row = batch * static_cast<std::size_t>(net.input);
+    RnnValues v;
+    v.x = numbers(row * static_cast<std::size_t>(whole->sequences.steps), 1);
+    v.weights = numbers(static_cast<std::size_t>(total), 0.6 / std::sqrt(net.hidden));
+    v.hx = numbers(batch * units, 0.7), v.cx = numbers(batch * units, 0.7);
+    const std::vector<double> right = naive_rnn(*whole, v).hy;
+    for (const bool slips : {false, true}) {
+      Problem step = *whole;
+      step.sequences.steps = 1;
+      step.sequences.lengths.assign(batch, 1);
+      RnnValues of = v;
+      std::vector<double> before = v.hx;
+      for (std::size_t t = 0; t < static_cast<std::size_t>(whole->sequences.steps); ++t) {
+        of.x.assign(v.x.begin() + static_cast<std::ptrdiff_t>(t * row),
+                    v.x.begin() + static_cast<std::ptrdiff_t>((t + 1) * row));
+        const std::vector<double> here = of.hx;
+        for (std::size_t i = 0; slips && i < here.size(); ++i) {
+          if (i % units < units / 8) of.hx[i] = before[i];
+        }
+        const RnnExpected out = naive_rnn(step, of);
+        before = here, of.hx = out.hy, of.cx = out.cy;
+      }
+      EXPECT_EQ(compare("hy", of.hx, right, rnn_tolerance(*whole)).empty(), !slips) << line;
+    }
+  }
+}
+
 TEST(Rnn, WeightsLieAsDocumented) {
   const Backend& backend = Backend::at_hand();
   Random random(session_seed());
