@@ -26,7 +26,6 @@ class Case:
     body: typing.Callable
     wanted: list
     bound: typing.Optional[float] = None  # relative to the greatest value; the type's where it is None
-    outside: float = 0  # share of a tensor's elements that may lie outside the bound
 
 
 def batch_norm_cases(torch, *_):
@@ -258,8 +257,10 @@ def random_recurrent(torch, draw):
     )
 
     # cuDNN 9.19's gradients of both directions of a plain network of halves are wrong from two steps on: by half of the
-    # greatest, where bfloat16, float and one direction are right (H200; docs/rnn.md).
-    judged_by_float64 = kind == "RNN" and dtype == torch.float16 and options["bidirectional"]
+    # greatest, where bfloat16, float and one direction are right (H200; docs/rnn.md). ReLU's slope is 0 or 1: where two
+    # roundings of a sum lie on both sides of 0, a gradient is there or is not, and two right libraries differ by much.
+    flips = options.get("nonlinearity") == "relu" and dtype in (torch.float16, torch.bfloat16)
+    judged_by_float64 = flips or (kind == "RNN" and dtype == torch.float16 and options["bidirectional"])
 
     def body():
         network = getattr(torch.nn, kind)(features, hidden, **options).double().to(dtype).cuda()
@@ -295,19 +296,17 @@ def random_recurrent(torch, draw):
 
     # Gradients are sums over the steps and the batch, each term rounded in the type.
     bound = {torch.float16: 1e-2, torch.bfloat16: 8e-2, torch.float64: 1e-9, torch.float32: 1e-4}[dtype]
-    # ReLU's slope is 0 or 1: where two roundings of a sum lie on both sides of 0, a gradient is there or is not. With
-    # either library 1 in 300 elements is further than 0.04 of the greatest from gradients in double.
-    flips = options.get("nonlinearity") == "relu" and dtype in (torch.float16, torch.bfloat16) and not judged_by_float64
-    outside = 0.01 if flips else 0
-    return text, body, bound, outside
+    if judged_by_float64:  # six roundings; the worst of 1,200 networks with libgpudnn was 4.3
+        bound = {torch.float16: 6 / 2048, torch.bfloat16: 6 / 256}[dtype]
+    return text, body, bound
 
 
 def recurrent_cases(torch, share=1.0, seed=0):
     draw = random.Random(23 + seed)
     for index in range(round(100 * share)):
-        text, body, bound, outside = random_recurrent(torch, draw)
+        text, body, bound = random_recurrent(torch, draw)
         calls = ["RNNForward", "RNNBackwardData_v8", "RNNBackwardWeights_v8"]
-        yield Case(f"{index}: {text}", body, calls, bound, outside)
+        yield Case(f"{index}: {text}", body, calls, bound)
 
 
 def random_attention(torch, draw):

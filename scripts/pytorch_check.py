@@ -151,8 +151,7 @@ def compare(theirs, ours, case, torch):
                 return "NaN or infinity in one of the two alone"
             if b.numel() == 0:
                 continue
-            outside = int(case.outside * b.numel()) if case else 0
-            difference = (a - b).nan_to_num().abs().flatten().topk(outside + 1).values[-1]
+            difference = (a - b).nan_to_num().abs().max()
             error = (difference / b.nan_to_num().abs().max().clamp_min(1.0)).item() / limit(mine)
             worst = max(worst, error)
         return worst

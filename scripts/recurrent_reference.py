@@ -3,13 +3,16 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import copy
+
 
 def plain_network(torch, network, x, state, lengths, loss_weights):
     """[y, last state, dx, (d state), d parameters...] of a bidirectional or other torch.nn.RNN.
 
     `lengths`: of packed sequences, or None; `loss_weights`: what y and the last state are multiplied with for the loss.
-    States are rounded to the data's type between steps. A slope of ReLU is 0 or 1 and hangs on the rounding of a sum;
-    it is taken from what the library gives for each layer alone, over its own result for the layer below.
+    States are rounded to the data's type between steps. A slope of ReLU is 0 or 1 and hangs on the rounding of a sum: it
+    is taken from the library's own outputs of each layer, which come out of the same network whose upper layers hand on
+    what they get. Outputs that are wrong beyond rounding stay wrong: they are compared as well.
     """
     directions = 2 if network.bidirectional else 1
     hidden, dtype = network.hidden_size, x.dtype
@@ -20,31 +23,25 @@ def plain_network(torch, network, x, state, lengths, loss_weights):
             sequence, lengths, batch_first=network.batch_first, enforce_sorted=False
         )
 
-    def layer_alone(layer, below):
-        alone = torch.nn.RNN(
-            below.shape[-1], hidden, nonlinearity=network.nonlinearity, bias=network.bias,
-            batch_first=network.batch_first, bidirectional=network.bidirectional,
-        ).to(dtype).cuda()  # fmt: skip
-        for name, parameter in alone.named_parameters():
-            parameter.copy_(getattr(network, name.replace("_l0", f"_l{layer}")))
-        first = None if state is None else state[layer * directions : (layer + 1) * directions].contiguous()
-        y, _ = alone(packed(below) if lengths is not None else below, first)
-        if lengths is None:
-            return y
-        steps = below.shape[1 if network.batch_first else 0]
-        return torch.nn.utils.rnn.pad_packed_sequence(y, batch_first=network.batch_first, total_length=steps)[0]
-
     def by_steps(sequence):
         return sequence.transpose(0, 1) if network.batch_first else sequence
 
-    slopes = []
-    if relu:
+    def outputs_of(layer):
+        through = copy.deepcopy(network)
         with torch.no_grad():
-            below = x.detach()
-            for layer in range(network.num_layers):
-                below = layer_alone(layer, below)
-                slopes.append((by_steps(below) > 0).double())
+            for name, parameter in through.named_parameters():
+                if int(name.split("_l")[1].split("_")[0]) > layer:
+                    parameter.zero_()
+                    if name.startswith("weight_ih"):
+                        first = hidden if name.endswith("_reverse") else 0
+                        parameter[:, first : first + hidden] = torch.eye(hidden)
+        y, _ = through(packed(x) if lengths is not None else x, state)
+        if lengths is not None:
+            steps = x.shape[1 if network.batch_first else 0]
+            y, _ = torch.nn.utils.rnn.pad_packed_sequence(y, batch_first=network.batch_first, total_length=steps)
+        return by_steps(y.detach())
 
+    slopes = [(outputs_of(layer) > 0).double() for layer in range(network.num_layers)] if relu else []
     exact = [t.detach().double().requires_grad_() for t in [x] + ([] if state is None else [state])]
     parameters = [p.detach().double().requires_grad_() for p in network.parameters()]
     each = 4 if network.bias else 2
