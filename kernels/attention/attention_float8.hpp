@@ -4,7 +4,7 @@
 
 namespace gpudnn::kernels {
 
-// What engines of the GPU make of the greatest p of a row before they round P forward: the greatest power of two of P's
+// What the general engine makes of the greatest p of a row before it rounds P forward: the greatest power of two of P's
 // type, which has it exactly; scale_s would leave it to be rounded as all others are.
 constexpr float kGreatestE4M3 = 256;
 constexpr float kGreatestE5M2 = 32768;
